@@ -75,7 +75,7 @@ impl Files {
                 "compare needs routers and, after them, one held-out table: pointsman compare OLD NEW TABLE --route 0.05"
             );
         };
-        if let Some(early) = others.iter().find(|path| Format::of_path(path).is_some()) {
+        if let Some(early) = others.iter().find(|path| Format::from_path(path).is_some()) {
             bail!(
                 "{}: looks like a table but is given among the routers; give one table, after the routers, as in \
                  pointsman compare OLD NEW TABLE",

@@ -29,7 +29,7 @@ pub(crate) fn check_streams<'a>(inputs: impl IntoIterator<Item = Option<&'a Path
 /// Loads a router.
 pub(crate) fn load_router(path: &Path) -> anyhow::Result<Router> {
     pointsman_table::load_router(path).map_err(|error| {
-        let is_table = Format::of_path(path).is_some() && matches!(error, pointsman_table::Error::Content { .. });
+        let is_table = Format::from_path(path).is_some() && matches!(error, pointsman_table::Error::Content { .. });
         let error = anyhow::Error::from(error);
         match is_table {
             true => error.context(Hint("that is a table; pointsman calibrate TABLE -o ROUTER writes a router".into())),

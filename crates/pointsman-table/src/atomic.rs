@@ -1,4 +1,4 @@
-//! Files that are there whole or not at all.
+//! Files that are written whole or not at all.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -9,14 +9,14 @@ use tempfile::NamedTempFile;
 
 use crate::error::{Error, Result};
 
-/// What the names of temporary files begin and end with.
+/// The beginning and the end of the names of temporary files.
 const PREFIX: &str = ".pointsman-";
 const SUFFIX: &str = ".part";
 
 /// Temporary files younger than this are left alone.
-const LEAST_AGE: Duration = Duration::from_secs(10);
+const MIN_AGE: Duration = Duration::from_secs(10);
 
-/// Writes a file so that nobody ever sees half of it: to a temporary file beside it, synchronised to disk, then
+/// Writes a file whole or not at all: to a temporary file beside it, which is synchronised to disk and then
 /// renamed. If `write` fails, nothing is left behind and a file that was there before stays as it was.
 ///
 /// A file that is replaced keeps its permissions. `-` is standard output; pipes and devices are written as they are.
@@ -25,19 +25,19 @@ const LEAST_AGE: Duration = Duration::from_secs(10);
 /// If the file cannot be written, or `write` fails.
 pub fn write_atomically(path: impl AsRef<Path>, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
     let path = path.as_ref();
-    let name = name_of(path);
+    let name = output_name(path);
     let mut out = BufWriter::new(Output::create(path)?);
     write(&mut out).map_err(|e| Error::io(&name, e))?;
     let out = out.into_inner().map_err(|e| Error::io(&name, e.into_error()))?;
     out.commit().map_err(|e| Error::io(&name, e))
 }
 
-/// A file's name in messages about writing it.
-pub(crate) fn name_of(path: &Path) -> String {
+/// The name of an output in messages.
+pub(crate) fn output_name(path: &Path) -> String {
     if path.as_os_str() == "-" { "standard output".to_owned() } else { path.display().to_string() }
 }
 
-/// Where output goes. Dropped before [`Output::commit`], a file leaves nothing behind.
+/// The destination of an output. A file that is dropped before [`Output::commit`] is removed.
 pub(crate) enum Output {
     File {
         temporary: NamedTempFile,
@@ -53,7 +53,7 @@ impl Output {
         if path.as_os_str() == "-" {
             return Ok(Self::Stdout(io::stdout()));
         }
-        Self::open(path).map_err(|e| Error::io(&name_of(path), e))
+        Self::open(path).map_err(|e| Error::io(&output_name(path), e))
     }
 
     fn open(path: &Path) -> io::Result<Self> {
@@ -67,15 +67,15 @@ impl Output {
         remove_abandoned(folder(&target));
         let mut builder = tempfile::Builder::new();
         builder.prefix(PREFIX).suffix(SUFFIX);
-        // A new file is as any other, and not for the owner alone as temporary files are.
+        // A new file has the usual permissions, not those of temporary files, which only their owner can read.
         #[cfg(unix)]
         if replaced.is_none() {
             builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
         }
         let temporary = builder.tempfile_in(folder(&target))?;
-        // Held until the file is in its place or its process has ended. Some file systems have no locks: nothing is cleaned up there.
+        // Held until the file is renamed or its process ends. File systems without locks are not cleaned up.
         let _ = temporary.as_file().try_lock();
-        // Elsewhere permissions say no more than that a file cannot be replaced.
+        // On other systems the only permission is read-only, which the temporary file must not have.
         if cfg!(unix)
             && let Some(replaced) = replaced
         {
@@ -84,13 +84,13 @@ impl Output {
         Ok(Self::File { temporary, target })
     }
 
-    /// Puts the file in its place.
+    /// Completes the file and gives it its name.
     pub(crate) fn commit(mut self) -> io::Result<()> {
         self.flush()?;
         if let Self::File { temporary, target } = self {
             temporary.as_file().sync_all()?;
             temporary.persist(&target).map_err(|e| e.error)?;
-            // The rename itself must reach the disk too; where folders cannot be opened, it is left to the system.
+            // The rename must reach the disk too, on systems where folders can be opened.
             if let Ok(folder) = File::open(folder(&target)) {
                 let _ = folder.sync_all();
             }
@@ -99,7 +99,7 @@ impl Output {
     }
 }
 
-/// Removes what processes that were killed while writing have left in a folder: their files are no longer locked.
+/// Removes the temporary files of processes that were killed while writing: they are no longer locked.
 fn remove_abandoned(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
@@ -111,12 +111,12 @@ fn remove_abandoned(folder: &Path) {
     }
 }
 
-/// Whether nobody writes a temporary file any more.
+/// Whether no process writes a temporary file any more.
 fn is_abandoned(path: &Path) -> bool {
     let Ok(file) = File::open(path) else { return false };
-    // A file is created a moment before it is locked.
+    // A file is locked shortly after it is created.
     let age = file.metadata().and_then(|meta| meta.modified()).ok().and_then(|time| time.elapsed().ok());
-    age.is_some_and(|age| age > LEAST_AGE) && file.try_lock().is_ok()
+    age.is_some_and(|age| age > MIN_AGE) && file.try_lock().is_ok()
 }
 
 fn folder(target: &Path) -> &Path {
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_of_killed_writers_are_removed_and_those_of_running_ones_kept() {
+    fn temporary_files_of_killed_writers_are_removed_and_those_of_running_writers_kept() {
         let folder = tempfile::tempdir().unwrap();
         let long_ago = SystemTime::now() - Duration::from_secs(3600);
         let make = |name: &str| {

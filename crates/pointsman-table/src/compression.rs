@@ -14,8 +14,8 @@ pub(crate) enum Compression {
 }
 
 impl Compression {
-    /// The compression that a path's last extension stands for.
-    pub(crate) fn of_path(path: &Path) -> Option<Self> {
+    /// The compression of a path's last extension.
+    pub(crate) fn from_path(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
             "gz" => Some(Self::Gzip),
             "zst" => Some(Self::Zstd),
@@ -24,7 +24,7 @@ impl Compression {
     }
 
     /// The compression that a file's first bytes show.
-    pub(crate) fn of_bytes(start: &[u8]) -> Option<Self> {
+    pub(crate) fn from_bytes(start: &[u8]) -> Option<Self> {
         if start.starts_with(&[0x1f, 0x8b]) {
             Some(Self::Gzip)
         } else if start.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) || is_skippable_frame(start) {
@@ -52,12 +52,12 @@ impl Compression {
     }
 }
 
-/// Whether bytes begin with a frame that decoders of Zstandard skip; parallel encoders write one before each block.
+/// Whether bytes begin with a frame that decoders of Zstandard skip. Parallel encoders write one before each block.
 fn is_skippable_frame(start: &[u8]) -> bool {
     matches!(start, [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..])
 }
 
-/// What bytes are compressed or packed with that cannot be read, if they are.
+/// The name of a compression that cannot be read, if bytes begin like it.
 pub(crate) fn unknown_compression(start: &[u8]) -> Option<&'static str> {
     let known: [(&[u8], &str); 4] =
         [(b"BZh", "bzip2"), (b"\xfd7zXZ\0", "xz"), (b"7z\xbc\xaf", "7-Zip"), (b"\x04\x22\x4d\x18", "lz4")];
@@ -94,7 +94,7 @@ impl<W: Write> Encoder<W> {
         })
     }
 
-    /// Writes what is left and gives back where it went.
+    /// Writes the rest and returns the inner writer.
     pub(crate) fn finish(self) -> io::Result<W> {
         match self {
             Self::Plain(out) => Ok(out),
@@ -126,7 +126,7 @@ impl<W: Write> Write for Encoder<W> {
 mod tests {
     use super::*;
 
-    /// Parallel encoders of Zstandard begin with a frame that is skipped, and gzip files may be several put together.
+    /// Parallel encoders of Zstandard begin with a frame that is skipped, and gzip files may be concatenated.
     #[test]
     fn files_of_several_frames_are_read_whole() {
         let frame = |text: &str| zstd::encode_all(text.as_bytes(), 0).unwrap();
@@ -141,11 +141,11 @@ mod tests {
             [frame("one,"), frame("two")].concat(),
             [member("one,"), member("two")].concat(),
         ] {
-            let compression = Compression::of_bytes(&bytes).unwrap();
+            let compression = Compression::from_bytes(&bytes).unwrap();
             let mut text = String::new();
             compression.decoder(Box::new(io::Cursor::new(bytes))).unwrap().read_to_string(&mut text).unwrap();
             assert_eq!(text, "one,two", "{compression:?}");
         }
-        assert_eq!(Compression::of_bytes(b"PAR1"), None);
+        assert_eq!(Compression::from_bytes(b"PAR1"), None);
     }
 }

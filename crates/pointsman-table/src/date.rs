@@ -1,14 +1,13 @@
 //! Dates and times as exports write them, to sort labels by.
 
 use crate::cell::Cell;
-use crate::error::shown;
+use crate::error::{Parsed, shown};
 
-/// What to write instead of something that is no date.
+/// What to write instead of a value that is not a date.
 const WRITE: &str = "write dates as 2024-03-01 or 2024-03-01T09:30:00Z, or seconds as a number";
 
-/// A moment to sort by, in microseconds since 1970 for ISO dates and times; a number stands for itself. What is wrong with the value
-/// otherwise.
-pub(crate) fn moment(cell: &Cell<'_>) -> Result<i128, String> {
+/// A moment to sort by: microseconds since 1970 for ISO dates and times, and a number times a million.
+pub(crate) fn moment(cell: &Cell<'_>) -> Parsed<i128> {
     /// Numbers are compared to the millionth.
     const MICRO: f64 = 1e6;
     match cell {
@@ -84,7 +83,7 @@ fn micros(text: &str) -> Option<i128> {
     is_number.then(|| text.bytes().chain(std::iter::repeat(b'0')).take(6).fold(0, |n, b| n * 10 + i128::from(b - b'0')))
 }
 
-/// A number of so many digits.
+/// A number of exactly `width` digits.
 fn digits(text: &str, width: usize) -> Option<i128> {
     let is_number = text.len() == width && text.bytes().all(|b| b.is_ascii_digit());
     is_number.then(|| text.parse().ok()).flatten()

@@ -1,4 +1,4 @@
-//! Decisions as a table: what `decide` writes, and what any other program gets.
+//! Decisions as a table, as `decide` writes them.
 
 use pointsman::certify::Judgement;
 use pointsman::{Decision, Decisions, Policy};
@@ -6,10 +6,10 @@ use rayon::prelude::*;
 
 use crate::write::{Column, ColumnKind};
 
-/// Rows one core turns into text and numbers at a time.
-const CHUNK: usize = 1 << 12;
+/// Rows per unit of parallel work.
+const MIN_CHUNK_ROWS: usize = 1 << 12;
 
-/// What a table of decisions has beside what every one has.
+/// Optional columns of a table of decisions.
 #[derive(Debug, Clone, Copy, Default)]
 #[non_exhaustive]
 pub struct DecisionExtras<'a> {
@@ -27,7 +27,7 @@ impl<'a> DecisionExtras<'a> {
     }
 }
 
-/// The columns' names and kinds: a contract with scripts. `id` is there if `ids` says so.
+/// The columns' names and kinds, which scripts rely on; `id` only with `ids`.
 #[must_use]
 pub fn decision_columns(policy: &Policy, ids: bool, extras: DecisionExtras<'_>) -> Vec<(String, ColumnKind)> {
     use ColumnKind::{Count, Real, Text};
@@ -36,18 +36,18 @@ pub fn decision_columns(policy: &Policy, ids: bool, extras: DecisionExtras<'_>) 
     if ids {
         names.push(("id".to_owned(), Text));
     }
-    names.extend([("cell", Count), ("support", Text), ("action", Text), ("label", Text)].map(own));
-    names.extend([("irreducible", Real), ("reducible", Real), ("cost_predict", Real)].map(own));
+    names.extend([("cell", Count), ("support", Text), ("action", Text), ("label", Text)].map(owned));
+    names.extend([("irreducible", Real), ("reducible", Real), ("cost_predict", Real)].map(owned));
     names.extend(task.routes().iter().map(|route| (format!("cost_route_{}", route.name()), Real)));
     names.extend(task.abstain_price().map(|_| ("cost_abstain".to_owned(), Real)));
-    names.extend([("reason", Text), ("next_best", Text)].map(own));
+    names.extend([("reason", Text), ("next_best", Text)].map(owned));
     names.extend(task.loss().acts().map(|_| ("act".to_owned(), Text)));
     names.extend(extras.judgement.map(|_| ("certain".to_owned(), Text)));
     names.extend(extras.capped.then(|| ("capped".to_owned(), Text)));
     names
 }
 
-fn own((name, kind): (&str, ColumnKind)) -> (String, ColumnKind) {
+fn owned((name, kind): (&str, ColumnKind)) -> (String, ColumnKind) {
     (name.to_owned(), kind)
 }
 
@@ -60,7 +60,7 @@ pub fn decision_values(
     extras: DecisionExtras<'_>,
     ids: Option<Vec<String>>,
 ) -> Vec<Column> {
-    let rows = || (0..decisions.len()).into_par_iter().with_min_len(CHUNK);
+    let rows = || (0..decisions.len()).into_par_iter().with_min_len(MIN_CHUNK_ROWS);
     let text = |value: &(dyn Fn(Decision<'_>) -> String + Sync)| {
         Column::Text(rows().map(|row| value(policy.row(decisions, row))).collect())
     };

@@ -1,6 +1,5 @@
-//! What can be wrong with a file, said in the file's own terms.
+//! Errors of files, in terms of the file: its name, row, line and column.
 
-use std::fmt;
 use std::io;
 use std::path::Path;
 
@@ -9,12 +8,12 @@ pub(crate) use pointsman::error::printable;
 /// Why a file could not be read or written.
 ///
 /// Every message is one line without control characters: the file, the row and column if there is one, the value, and what to do.
-/// Rows are data rows counted from one as they stand in the file, before any filter.
+/// Rows are data rows of the file, counted from one before any filter.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// One row, or one value of it, cannot be used.
-    #[error("{}: {}: {}", printable(file), Place { row: *row, line: *line, column: column.as_deref() }, printable(reason))]
+    #[error("{}: {}: {}", printable(file), place(*row, *line, column.as_deref()), printable(reason))]
     Row {
         /// The file as its path was given.
         file: String,
@@ -22,7 +21,7 @@ pub enum Error {
         row: u64,
         /// The line, counted from one, in formats that have lines.
         line: Option<u64>,
-        /// The column in the file's naming, if one column is to blame.
+        /// The column as the file names it, if the error is about one column.
         column: Option<String>,
         /// The value, what is wrong with it and what to do.
         reason: String,
@@ -93,10 +92,10 @@ pub enum ContentError {
         /// What is wrong with it and what to do.
         reason: String,
     },
-    /// The loss, the oracles and the prices make no task.
+    /// The loss, the oracles and the prices are not those of a task.
     #[error("{}{reason}", line.map_or(String::new(), |line| format!("line {line}: ")))]
     Task {
-        /// The line, counted from one, if one line is to blame.
+        /// The line, counted from one, if the error is on one line.
         line: Option<usize>,
         /// What is wrong.
         reason: pointsman::Error,
@@ -106,14 +105,16 @@ pub enum ContentError {
 /// The result of a fallible operation of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
+/// A value, or what is wrong with it: the caller adds the file, the row and the column.
+pub(crate) type Parsed<T> = std::result::Result<T, String>;
+
 impl Error {
     pub(crate) fn file(file: &str, reason: impl Into<String>) -> Self {
         Self::File { file: file.to_owned(), reason: reason.into() }
     }
 
-    /// What is wrong with a file that should be a router, a part or a task.
-    pub(crate) fn content(path: &Path) -> impl FnOnce(ContentError) -> Self {
-        let file = name_of(path);
+    /// The error of a file that should be a router, a part or a task.
+    pub(crate) fn content(file: String) -> impl FnOnce(ContentError) -> Self {
         move |reason| Self::Content { file, reason }
     }
 
@@ -122,28 +123,16 @@ impl Error {
     }
 }
 
-/// A file's name in messages.
-pub(crate) fn name_of(path: &Path) -> String {
+/// The name of an input in messages.
+pub(crate) fn input_name(path: &Path) -> String {
     if path.as_os_str() == "-" { "standard input".to_owned() } else { path.display().to_string() }
 }
 
-struct Place<'a> {
-    row: u64,
-    line: Option<u64>,
-    column: Option<&'a str>,
-}
-
-impl fmt::Display for Place<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "row {}", self.row)?;
-        if let Some(line) = self.line {
-            write!(f, " (line {line})")?;
-        }
-        if let Some(column) = self.column {
-            write!(f, ", column {}", printable(column))?;
-        }
-        Ok(())
-    }
+/// A row as messages name it.
+fn place(row: u64, line: Option<u64>, column: Option<&str>) -> String {
+    let line = line.map_or(String::new(), |line| format!(" (line {line})"));
+    let column = column.map_or(String::new(), |column| format!(", column {}", printable(column)));
+    format!("row {row}{line}{column}")
 }
 
 fn refusal(source: &io::Error) -> String {
@@ -156,37 +145,29 @@ fn refusal(source: &io::Error) -> String {
 
 /// A value as messages show it: quoted, on one line, and short.
 pub(crate) fn shown(value: &str) -> String {
-    const LONGEST: usize = 60;
-    if value.chars().count() <= LONGEST {
+    const MAX_CHARS: usize = 60;
+    if value.chars().count() <= MAX_CHARS {
         format!("{value:?}")
     } else {
-        format!("{:?}…", value.chars().take(LONGEST).collect::<String>())
+        format!("{:?}…", value.chars().take(MAX_CHARS).collect::<String>())
     }
 }
 
-/// Names as messages list them: quoted where needed, and not too many.
+/// Names as messages list them: quoted where needed, and at most twenty.
 pub(crate) fn listed<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> String {
-    const MOST: usize = 20;
-    let mut out = String::new();
-    for (i, name) in names.into_iter().enumerate() {
-        if i == MOST {
-            out.push_str(", …");
-            break;
-        }
-        if i > 0 {
-            out.push_str(", ");
-        }
-        let name = name.as_ref();
-        if !name.is_empty() && name.len() <= 60 && name.chars().all(|c| c.is_alphanumeric() || "_-.".contains(c)) {
-            out.push_str(name);
-        } else {
-            out.push_str(&shown(name));
-        }
-    }
-    if out.is_empty() { "none".to_owned() } else { out }
+    const MAX_NAMES: usize = 20;
+    let is_plain = |name: &str| name.chars().all(|c| c.is_alphanumeric() || "_-.".contains(c));
+    let one = |name: S| match name.as_ref() {
+        name if (1..=60).contains(&name.len()) && is_plain(name) => name.to_owned(),
+        name => shown(name),
+    };
+    let mut names = names.into_iter();
+    let mut list: Vec<String> = names.by_ref().take(MAX_NAMES).map(one).collect();
+    list.extend(names.next().map(|_| "…".to_owned()));
+    if list.is_empty() { "none".to_owned() } else { list.join(", ") }
 }
 
-/// A row of a file, to blame.
+/// A row of a file, for its errors.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RowAt<'a> {
     pub(crate) file: &'a str,
@@ -196,31 +177,30 @@ pub(crate) struct RowAt<'a> {
 
 impl RowAt<'_> {
     pub(crate) fn row(&self, reason: impl Into<String>) -> Error {
-        Error::Row { file: self.file.to_owned(), row: self.row, line: self.line, column: None, reason: reason.into() }
+        self.error(None, reason.into())
     }
 
     pub(crate) fn value(&self, column: impl Into<String>, reason: impl Into<String>) -> Error {
-        Error::Row {
-            file: self.file.to_owned(),
-            row: self.row,
-            line: self.line,
-            column: Some(column.into()),
-            reason: reason.into(),
-        }
+        self.error(Some(column.into()), reason.into())
+    }
+
+    fn error(&self, column: Option<String>, reason: String) -> Error {
+        Error::Row { file: self.file.to_owned(), row: self.row, line: self.line, column, reason }
     }
 }
 
-/// A value that does not fit its column.
+/// A value that cannot be written to its column.
 #[derive(Debug, thiserror::Error)]
 #[error("{reason}")]
 pub(crate) struct Misfit {
-    /// The column and the row of the batch.
+    /// The place of the column in the batch.
     pub(crate) column: usize,
+    /// The row in the batch.
     pub(crate) row: usize,
     pub(crate) reason: String,
 }
 
-/// Says which value was wrong, if one was.
+/// Adds the place of a value that cannot be written; other errors stay as they are.
 pub(crate) fn misfit(column: usize, row: usize, error: io::Error) -> io::Error {
     match error.kind() {
         io::ErrorKind::InvalidData => Misfit { column, row, reason: error.to_string() }.into(),

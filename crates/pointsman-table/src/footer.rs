@@ -1,26 +1,26 @@
-//! A look at a Parquet file's footer before the library parses it.
+//! Checks of a Parquet file's footer before the library parses it.
 //!
-//! The library follows the footer's schema as deep as it goes and reserves memory for as many row groups and
-//! children as it claims. A stack that overflows and memory that is refused end the whole process, and no
-//! boundary can catch that. So the footer's claims are checked here first: every list fits into the bytes that
-//! are left, and no nesting is deeper than tables have any use for. (Thrift's compact protocol, in its few
-//! wire types.)
+//! The library follows the footer's schema to any depth and reserves memory for as many row groups and children as it claims. A stack
+//! overflow or a failed allocation ends the whole process and cannot be caught. So the footer's claims are checked here first: every list
+//! fits into the remaining bytes, and nesting is not deeper than tables need. (Thrift's compact protocol, with its few wire types.)
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 
-/// Deeper than this, neither values nor schemas are read.
-const DEEPEST: usize = 64;
+use crate::error::Parsed;
 
-/// Checks the footer of a file of so many bytes; says what is wrong with it otherwise.
-pub(crate) fn check(file: &mut File, bytes: u64) -> Result<(), String> {
+/// The deepest nesting of values and schemas that is read.
+const MAX_DEPTH: usize = 64;
+
+/// Checks the footer of a file of `bytes` bytes.
+pub(crate) fn check(file: &mut File, bytes: u64) -> Parsed<()> {
     let footer = read(file, bytes).map_err(|e| e.to_string())?.ok_or("it ends too early")?;
     let mut scan = Scan(&footer);
     let mut id = 0;
     while let Some(kind) = scan.field(&mut id)? {
         match (id, kind) {
             (2, Kind::List) => scan.schema()?,
-            _ => scan.skip(kind, DEEPEST)?,
+            _ => scan.skip(kind, MAX_DEPTH)?,
         }
     }
     Ok(())
@@ -54,7 +54,7 @@ enum Kind {
 }
 
 impl Kind {
-    fn of(code: u8) -> Result<Self, String> {
+    fn from_code(code: u8) -> Parsed<Self> {
         Ok(match code {
             1 | 2 => Self::Bool,
             3 => Self::Byte,
@@ -72,19 +72,19 @@ impl Kind {
 struct Scan<'a>(&'a [u8]);
 
 impl Scan<'_> {
-    fn advance(&mut self, bytes: u64) -> Result<(), String> {
+    fn advance(&mut self, bytes: u64) -> Parsed<()> {
         let rest = usize::try_from(bytes).ok().and_then(|n| self.0.get(n..));
         self.0 = rest.ok_or("its footer is cut short")?;
         Ok(())
     }
 
-    fn byte(&mut self) -> Result<u8, String> {
+    fn byte(&mut self) -> Parsed<u8> {
         let (first, rest) = self.0.split_first().ok_or("its footer is cut short")?;
         self.0 = rest;
         Ok(*first)
     }
 
-    fn varint(&mut self) -> Result<u64, String> {
+    fn varint(&mut self) -> Parsed<u64> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
@@ -96,13 +96,13 @@ impl Scan<'_> {
         Err("its footer has a number that does not end".to_owned())
     }
 
-    fn signed(&mut self) -> Result<i64, String> {
+    fn signed(&mut self) -> Parsed<i64> {
         let value = self.varint()?;
         Ok((value >> 1) as i64 ^ -((value & 1) as i64))
     }
 
     /// The next field of a structure, if it has one more; `id` is the last one's.
-    fn field(&mut self, id: &mut i64) -> Result<Option<Kind>, String> {
+    fn field(&mut self, id: &mut i64) -> Parsed<Option<Kind>> {
         let header = self.byte()?;
         if header == 0 {
             return Ok(None);
@@ -111,25 +111,25 @@ impl Scan<'_> {
             0 => self.signed()?,
             delta => id.saturating_add(i64::from(delta)),
         };
-        Kind::of(header & 0x0f).map(Some)
+        Kind::from_code(header & 0x0f).map(Some)
     }
 
     /// The number and the type of a list's elements, which need a byte each at least.
-    fn list(&mut self) -> Result<(u64, Kind), String> {
+    fn list(&mut self) -> Parsed<(u64, Kind)> {
         let header = self.byte()?;
         let size = match header >> 4 {
             15 => self.varint()?,
             size => u64::from(size),
         };
         // Some writers give empty lists no type.
-        let kind = if size == 0 { Kind::Byte } else { Kind::of(header & 0x0f)? };
+        let kind = if size == 0 { Kind::Byte } else { Kind::from_code(header & 0x0f)? };
         if size > self.0.len() as u64 {
             return Err(format!("its footer claims a list of {size}, but has {} bytes left", self.0.len()));
         }
         Ok((size, kind))
     }
 
-    fn skip(&mut self, kind: Kind, depth: usize) -> Result<(), String> {
+    fn skip(&mut self, kind: Kind, depth: usize) -> Parsed<()> {
         let depth = depth.checked_sub(1).ok_or("its footer is nested too deep")?;
         match kind {
             // As a field, a truth value is in the type.
@@ -151,7 +151,7 @@ impl Scan<'_> {
                     return Ok(());
                 }
                 let kinds = self.byte()?;
-                let (key, value) = (Kind::of(kinds >> 4)?, Kind::of(kinds & 0x0f)?);
+                let (key, value) = (Kind::from_code(kinds >> 4)?, Kind::from_code(kinds & 0x0f)?);
                 (0..size).try_for_each(|_| self.element(key, depth).and_then(|()| self.element(value, depth)))
             }
             Kind::Struct => {
@@ -164,12 +164,12 @@ impl Scan<'_> {
         }
     }
 
-    fn element(&mut self, kind: Kind, depth: usize) -> Result<(), String> {
+    fn element(&mut self, kind: Kind, depth: usize) -> Parsed<()> {
         if kind == Kind::Bool { self.advance(1) } else { self.skip(kind, depth) }
     }
 
     /// The schema: a tree, listed with each node before its children.
-    fn schema(&mut self) -> Result<(), String> {
+    fn schema(&mut self) -> Parsed<()> {
         let (size, kind) = self.list()?;
         // How many children are still to come on each level.
         let mut open: Vec<u64> = Vec::new();
@@ -181,7 +181,7 @@ impl Scan<'_> {
             while let Some(kind) = self.field(&mut id)? {
                 match (id, kind) {
                     (5, Kind::Varint) => children = self.signed()?,
-                    _ => self.skip(kind, DEEPEST)?,
+                    _ => self.skip(kind, MAX_DEPTH)?,
                 }
             }
             let children = u64::try_from(children).ok().filter(|&n| n <= size);
@@ -193,7 +193,7 @@ impl Scan<'_> {
             while open.last() == Some(&0) {
                 open.pop();
             }
-            if open.len() > DEEPEST {
+            if open.len() > MAX_DEPTH {
                 return Err("its schema is nested too deep".to_owned());
             }
         }
@@ -206,7 +206,7 @@ mod tests {
     use super::*;
     use std::io::Write;
 
-    fn checked(footer: &[u8]) -> Result<(), String> {
+    fn checked(footer: &[u8]) -> Parsed<()> {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(b"PAR1").unwrap();
         file.write_all(footer).unwrap();
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_as_deep_as_the_file_is_long() {
+    fn schemas_nested_too_deep_are_refused() {
         // Field 2, a list of 100,000 structures; each has field 5 = 1 child, zigzag.
         let mut footer = vec![0x29, 0xfc, 0xa0, 0x8d, 0x06];
         footer.extend([0x55, 2, 0].repeat(100_000));
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_longer_than_the_file() {
+    fn lists_longer_than_the_footer_are_refused() {
         // Field 4, a list of a thousand million row groups.
         let footer = [0x49, 0xfc, 0x80, 0x94, 0xeb, 0xdc, 0x03, 0];
         assert!(checked(&footer).unwrap_err().contains("a list of 1000000000"), "{:?}", checked(&footer));
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn structures_within_structures() {
+    fn structures_nested_too_deep_are_refused() {
         // Field 1, a structure whose field 1 is a structure, and so on.
         let footer = [0x1c].repeat(10_000);
         assert!(checked(&footer).unwrap_err().contains("nested too deep"));

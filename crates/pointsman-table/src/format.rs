@@ -7,7 +7,7 @@ use std::str::FromStr;
 use crate::compression::Compression;
 use crate::error::{Error, Result};
 
-/// A file format tables come in.
+/// A file format of tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Format {
@@ -15,7 +15,7 @@ pub enum Format {
     Csv,
     /// Tab-separated text with a header.
     Tsv,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Jsonl,
     /// Apache Parquet.
     Parquet,
@@ -29,36 +29,36 @@ impl Format {
     /// Every format.
     pub const ALL: [Self; 6] = [Self::Csv, Self::Tsv, Self::Jsonl, Self::Parquet, Self::Arrow, Self::Npz];
 
-    /// The format a path's extension stands for; `.gz` and `.zst` after it say how the file is compressed.
+    /// The format of a path's extension; `.gz` and `.zst` behind it are ignored.
     #[must_use]
-    pub fn of_path(path: impl AsRef<Path>) -> Option<Self> {
+    pub fn from_path(path: impl AsRef<Path>) -> Option<Self> {
         let path = path.as_ref();
-        let plain = Compression::of_path(path).and_then(|_| path.file_stem()).map_or(path, Path::new);
+        let plain = Compression::from_path(path).and_then(|_| path.file_stem()).map_or(path, Path::new);
         plain.extension()?.to_str()?.parse().ok()
     }
 
-    /// Whether files are text, which may be compressed as a whole; the others compress their own parts.
+    /// Whether files are text, which may be compressed as a whole; the other formats have their own compression.
     pub(crate) fn is_text(self) -> bool {
         matches!(self, Self::Csv | Self::Tsv | Self::Jsonl)
     }
 
-    /// The format to write in: as told, or that of the path's extension; on standard output (`-`) CSV.
+    /// The format to write in: the given one, or that of the path's extension; CSV on standard output (`-`).
     ///
     /// # Errors
-    /// If nothing says which.
-    pub fn to_write(path: impl AsRef<Path>, told: Option<Self>) -> Result<Self> {
+    /// If no format is given and the extension is unknown.
+    pub fn to_write(path: impl AsRef<Path>, given: Option<Self>) -> Result<Self> {
         let path = path.as_ref();
-        let implied = || if path.as_os_str() == "-" { Some(Self::Csv) } else { Self::of_path(path) };
-        told.or_else(implied).ok_or_else(|| {
+        let implied = || if path.as_os_str() == "-" { Some(Self::Csv) } else { Self::from_path(path) };
+        given.or_else(implied).ok_or_else(|| {
             let reason = "unknown format: use the extension .csv, .tsv, .jsonl, .parquet, .arrow or .npz; .csv.gz, .jsonl.zst and the like are compressed";
             Error::file(&path.display().to_string(), reason)
         })
     }
 
-    /// The format a file's first bytes look like. Text that does not begin like a JSON object is taken
-    /// for CSV.
+    /// The format a file's first bytes look like. Text that does not begin like a JSON object counts
+    /// as CSV.
     #[must_use]
-    pub fn of_bytes(start: &[u8]) -> Self {
+    pub fn from_bytes(start: &[u8]) -> Self {
         // An Arrow stream begins with the continuation marker, then the size of its schema.
         const ARROW_STREAM: &[u8] = &[0xff, 0xff, 0xff, 0xff];
         let text = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start).trim_ascii_start();

@@ -1,7 +1,7 @@
-//! Columns of an input that are passed on to an output as they are.
+//! Columns of an input that are passed on to an output unchanged.
 //!
-//! A column is kept in the form its file gives it: text of CSV as bytes, values of JSONL as JSON, columns of Parquet, Arrow and
-//! npz as Arrow arrays. A writer asks for the form that its own format holds: text, JSON or an Arrow array.
+//! A column is kept in the form of its file: text of CSV as bytes, values of JSONL as JSON, columns of Parquet, Arrow and
+//! npz as Arrow arrays. A writer asks for the form of its own format: text, JSON or an Arrow array.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -14,14 +14,15 @@ use arrow_schema::{DataType, Field, FieldRef};
 use arrow_select::concat::concat;
 use arrow_select::filter::filter;
 
-use crate::error::shown;
+use crate::arrow;
+use crate::error::{Parsed, shown};
 use crate::json::Json;
-use crate::{arrow_text, json_arrow};
+use crate::json_arrow;
 
-/// Bytes of text after which a batch ends, however few its rows are.
+/// Bytes of text after which a batch ends, whatever the number of its rows.
 const BATCH_BYTES: usize = 1 << 24;
 
-/// What to do where values do not fit the type of their column.
+/// What to do about a value that does not fit the type of its column.
 const ONE_TYPE: &str =
     "a column has the type of its first rows: write csv or jsonl, or pass on fewer columns with --keep id";
 
@@ -31,7 +32,7 @@ pub struct InputColumn(Values);
 
 #[derive(Debug, Clone, PartialEq)]
 enum Values {
-    /// Values of CSV. If the column's name says that it holds numbers, they become numbers where the output has them.
+    /// Values of CSV. With `number`, the role of the column is one of numbers, and they become numbers in formats with types.
     Csv { text: BinaryArray, number: bool },
     /// Values of JSONL; null where a row does not have the key.
     Json(StringArray),
@@ -39,7 +40,7 @@ enum Values {
     Typed { field: FieldRef, array: ArrayRef },
 }
 
-/// What an [`InputColumn`] holds.
+/// The kind of values of an [`InputColumn`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct InputKind(Kind);
 
@@ -89,7 +90,7 @@ impl InputColumn {
         self.len() == 0
     }
 
-    /// What it holds.
+    /// The kind of its values.
     #[must_use]
     pub fn kind(&self) -> InputKind {
         InputKind(match &self.0 {
@@ -101,7 +102,7 @@ impl InputColumn {
 
     /// Some of the rows.
     fn keep(&self, kept: &BooleanArray) -> Self {
-        // Every array has one row per flag, which is all that can be wrong.
+        // Filtering fails only if the lengths differ, and every array has one row per flag.
         let rows = |array: &dyn Array| filter(array, kept).unwrap_or_else(|_| array.slice(0, 0));
         Self(match &self.0 {
             Values::Csv { text, number } => {
@@ -112,7 +113,7 @@ impl InputColumn {
         })
     }
 
-    /// Writes a row's value as text: text as it is, lists and maps as JSON, nothing where there is no value.
+    /// Writes a row's value as text: lists and maps as JSON, and a missing value as empty text.
     pub(crate) fn write_text(&self, row: usize, out: &mut Vec<u8>) -> io::Result<()> {
         match &self.0 {
             Values::Csv { text, .. } => out.extend_from_slice(text.value(row)),
@@ -124,7 +125,7 @@ impl InputColumn {
                 }
                 Some(other) => out.extend_from_slice(other.as_bytes()),
             },
-            Values::Typed { array, .. } => arrow_text::write_text(array, row, out)?,
+            Values::Typed { array, .. } => arrow::write_text(array, row, out)?,
         }
         Ok(())
     }
@@ -138,10 +139,10 @@ impl InputColumn {
     pub(crate) fn write_json(&self, row: usize, out: &mut Vec<u8>) -> io::Result<()> {
         match &self.0 {
             Values::Json(values) => out.write_all(values.value(row).as_bytes()),
-            Values::Typed { array, .. } => arrow_text::write_json(array, row, out),
+            Values::Typed { array, .. } => arrow::write_json(array, row, out),
             Values::Csv { text, number } => {
                 let text = utf8(text.value(row))?;
-                match if *number { number_of(text) } else { None } {
+                match if *number { parse_number(text) } else { None } {
                     // A count stays a whole number.
                     Some(Some(x)) if x.fract() == 0.0 && x.abs() < 1e15 => write!(out, "{x}"),
                     Some(x) => Ok(serde_json::to_writer(out, &x)?),
@@ -151,32 +152,28 @@ impl InputColumn {
         }
     }
 
-    /// The Arrow column that holds these rows and those after them.
+    /// The Arrow field for these rows and those after them.
     pub(crate) fn field(&self, name: &str) -> Field {
         match &self.0 {
-            Values::Csv { text, number: true }
-                if texts(text).all(|text| text.is_ok_and(|t| number_of(t).is_some())) =>
-            {
-                Field::new(name, DataType::Float64, true)
+            Values::Csv { text, number: true } => {
+                let is_numeric = texts(text).all(|text| text.is_ok_and(|t| parse_number(t).is_some()));
+                InputKind(Kind::Csv { number: is_numeric }).field(name)
             }
-            Values::Csv { .. } => Field::new(name, DataType::Utf8, false),
             Values::Json(values) => Field::new(name, json_arrow::type_of(&parsed(values)), true),
-            Values::Typed { field, .. } => field.as_ref().clone().with_name(name),
+            Values::Csv { .. } | Values::Typed { .. } => self.kind().field(name),
         }
     }
 
-    /// The rows as an Arrow array of the type that [`InputColumn::field`] gave for the first ones. On failure it gives the row
-    /// and the reason.
+    /// The rows as an Arrow array of the type that [`InputColumn::field`] returned for the first rows. An error has the row and the reason.
     pub(crate) fn to_arrow(&self, data_type: &DataType) -> Result<ArrayRef, (usize, String)> {
         match &self.0 {
             Values::Csv { text, .. } => {
-                let texts = texts(text).enumerate().map(|(row, text)| match text {
-                    Ok(text) => Ok((row, text)),
-                    Err(error) => Err((row, error.to_string())),
-                });
+                let texts = texts(text)
+                    .enumerate()
+                    .map(|(row, text)| text.map(|text| (row, text)).map_err(|error| (row, error.to_string())));
                 if *data_type == DataType::Float64 {
                     let number = |(row, text)| {
-                        number_of(text).ok_or_else(|| (row, format!("{} is not a number: {ONE_TYPE}", shown(text))))
+                        parse_number(text).ok_or_else(|| (row, format!("{} is not a number: {ONE_TYPE}", shown(text))))
                     };
                     let values: Result<Float64Array, _> = texts.map(|text| text.and_then(number)).collect();
                     return Ok(Arc::new(values?));
@@ -210,15 +207,15 @@ fn utf8(bytes: &[u8]) -> io::Result<&str> {
     std::str::from_utf8(bytes).map_err(|_| refuse())
 }
 
-/// The number that a text is, which may be missing; `None` if it is no number.
-fn number_of(text: &str) -> Option<Option<f64>> {
+/// The number that a text holds, `Some(None)` if the text is empty or NaN; `None` if it is not a number.
+fn parse_number(text: &str) -> Option<Option<f64>> {
     match text.trim() {
         "" => Some(None),
         text => text.parse().ok().map(|x: f64| Some(x).filter(|x| !x.is_nan())),
     }
 }
 
-/// The values of a JSONL column. What was written by this crate can be parsed.
+/// The values of a JSONL column; this crate wrote their text, so that it can be parsed.
 fn parsed(values: &StringArray) -> Vec<Option<Json>> {
     values.iter().map(|text| text.and_then(|text| serde_json::from_str(text).ok())).collect()
 }
@@ -226,11 +223,11 @@ fn parsed(values: &StringArray) -> Vec<Option<Json>> {
 /// The rows of all columns of a file as a reader collects them.
 #[derive(Debug, Default)]
 pub(crate) enum InputRows {
-    /// None are wanted.
+    /// No columns are kept.
     #[default]
     None,
     Csv {
-        /// The name, the values, and whether the name promises numbers.
+        /// The name, the values, and whether the role is one of numbers.
         columns: Vec<(String, BinaryBuilder, bool)>,
         bytes: usize,
     },
@@ -241,17 +238,17 @@ pub(crate) enum InputRows {
         bytes: usize,
     },
     Typed(Vec<(FieldRef, Vec<ArrayRef>)>),
-    /// Put together before the batch is complete.
+    /// Columns built before the batch is complete.
     Complete(Vec<(String, InputColumn)>),
 }
 
 impl InputRows {
-    /// Whether there are so many bytes that the batch should end.
+    /// Whether the batch has enough bytes to end.
     pub(crate) fn is_full(&self) -> bool {
         matches!(self, Self::Csv { bytes, .. } | Self::Json { bytes, .. } if *bytes >= BATCH_BYTES)
     }
 
-    /// Adds a record of CSV, whose columns have these names, which promise numbers or not.
+    /// Adds a record of CSV; the columns have these names, with whether their role is one of numbers.
     pub(crate) fn add_record<'a>(&mut self, names: &[(String, bool)], record: impl Iterator<Item = &'a [u8]>) {
         if let Self::None = self {
             let column = |(name, number): &(String, bool)| (name.clone(), BinaryBuilder::new(), *number);
@@ -302,7 +299,7 @@ impl InputRows {
     }
 
     /// The columns and their names.
-    pub(crate) fn finish(self) -> Result<Vec<(String, InputColumn)>, String> {
+    pub(crate) fn finish(self) -> Parsed<Vec<(String, InputColumn)>> {
         Ok(match self {
             Self::None => Vec::new(),
             Self::Complete(columns) => columns,
@@ -328,13 +325,13 @@ impl InputRows {
                     };
                     Ok((field.name().clone(), InputColumn::typed(field, array)))
                 };
-                columns.into_iter().map(column).collect::<Result<_, String>>()?
+                columns.into_iter().map(column).collect::<Parsed<_>>()?
             }
         })
     }
 
     /// Keeps some of the rows.
-    pub(crate) fn keep(&mut self, kept: &[bool]) -> Result<(), String> {
+    pub(crate) fn keep(&mut self, kept: &[bool]) -> Parsed<()> {
         let kept = BooleanArray::from(kept.to_vec());
         let columns = std::mem::take(self).finish()?;
         if !columns.is_empty() {

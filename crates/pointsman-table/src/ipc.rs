@@ -1,9 +1,8 @@
 //! Arrow IPC, as a stream or as a file (Feather version 2).
 //!
-//! A file is a stream between a magic number and a footer, so both are read as streams, front to back. The
-//! messages are framed here and not by the library, because its readers allocate what a message's header
-//! claims; here nothing is allocated that the file does not hold, and claims about decompressed lengths are
-//! checked before the decoder believes them.
+//! A file is a stream between a magic number and a footer, so both are read as streams, front to back. The messages are framed here and not
+//! by the library, because its readers allocate what a message's header claims. Here memory is allocated only for bytes that the file has,
+//! and claimed decompressed lengths are checked before the decoder uses them.
 
 use std::collections::VecDeque;
 use std::io::{BufReader, Read};
@@ -14,11 +13,12 @@ use arrow_ipc::reader::StreamDecoder;
 use arrow_ipc::{Message, root_as_message};
 use arrow_schema::SchemaRef;
 
-use crate::arrow::{ArrowSource, fields};
-use crate::error::{Error, Result};
+use crate::arrow::fields;
+use crate::error::{Error, Parsed, Result};
 use crate::input::{Bytes, Counted, Input};
 use crate::layout::{Field, Hints, Layout};
 use crate::options::ReadOptions;
+use crate::record_batches::{ArrowSource, all_columns};
 
 const MAGIC: &[u8; 6] = b"ARROW1";
 const CONTINUATION: [u8; 4] = [0xff; 4];
@@ -29,10 +29,10 @@ pub(crate) fn open(input: Input, options: &ReadOptions) -> Result<ArrowSource> {
     let empty = messages.ready.iter().all(|batch| batch.num_rows() == 0) && messages.done;
     let layout = Layout::find(&messages.name, &fields, Hints { empty, ..Hints::default() }, options)?;
     let schema = messages.schema()?;
-    let keep = options.keep_columns.then(|| schema.clone());
+    let kept = if options.keep_columns { all_columns(&schema) } else { Vec::new() };
     let (name, bytes) = (messages.name.clone(), messages.bytes.clone());
     let all: Vec<usize> = (0..layout.names.len()).collect();
-    Ok(ArrowSource::new(name, layout, &schema, &all, Box::new(messages)).keeping(keep).with_bytes(bytes))
+    Ok(ArrowSource::new(name, layout, &schema, &all, Box::new(messages), (None, bytes)).keeping(kept, Vec::new()))
 }
 
 /// The record batches of a stream.
@@ -48,7 +48,7 @@ pub(crate) struct Messages {
 }
 
 impl Messages {
-    /// Opens a stream, and reads on to its first row to learn the shape of its columns.
+    /// Opens a stream, and reads up to its first row to learn the shape of its columns.
     pub(crate) fn open(input: Input) -> Result<(Self, Vec<Field>)> {
         let name = input.name.clone();
         let (mut reader, bytes) = input.stream();
@@ -94,7 +94,7 @@ impl Messages {
         self.decoder.schema().ok_or_else(|| self.damaged("no schema"))
     }
 
-    /// Reads one message, of which `start` has been read already, and whatever it completes.
+    /// Reads one message, of which `start` has been read already, and decodes the batch it completes, if any.
     fn message(&mut self, start: &[u8]) -> Result<()> {
         let mut prefix = start.to_vec();
         self.fill(&mut prefix, 4)?;
@@ -129,7 +129,7 @@ impl Messages {
         self.decode(body)
     }
 
-    /// Reads on until `to` has so many bytes, or the stream ends.
+    /// Reads until `to` has `bytes` bytes, or the stream ends.
     fn fill(&mut self, to: &mut Vec<u8>, bytes: usize) -> Result<()> {
         let missing = bytes.saturating_sub(to.len()) as u64;
         self.reader.by_ref().take(missing).read_to_end(to).map_err(|e| Error::io(&self.name, e))?;
@@ -191,11 +191,11 @@ impl Iterator for Messages {
     }
 }
 
-/// Checks what compressed buffers claim to be once decompressed, since the decoder allocates it.
-fn check_claims(message: &Message<'_>, body: &[u8]) -> std::result::Result<(), String> {
+/// Checks the claimed decompressed lengths of buffers, since the decoder allocates them.
+fn check_claims(message: &Message<'_>, body: &[u8]) -> Parsed<()> {
     // Zstandard's run-length blocks turn 4 bytes into 128 KiB: no codec does better.
-    const RATIO: u64 = 1 << 15;
-    const MOST: u64 = 1 << 32;
+    const MAX_RATIO: u64 = 1 << 15;
+    const MAX_BYTES: u64 = 1 << 32;
     let batch = message
         .header_as_record_batch()
         .or_else(|| message.header_as_dictionary_batch().and_then(|dictionary| dictionary.data()));
@@ -209,7 +209,7 @@ fn check_claims(message: &Message<'_>, body: &[u8]) -> std::result::Result<(), S
         let claim = start.checked_add(8).and_then(|end| body.get(start..end)).and_then(|b| b.try_into().ok());
         let claim = claim.map_or(0, i64::from_le_bytes);
         let length = u64::try_from(buffer.length()).unwrap_or(0);
-        if u64::try_from(claim).is_ok_and(|claim| claim > MOST.min(length.saturating_mul(RATIO))) {
+        if u64::try_from(claim).is_ok_and(|claim| claim > MAX_BYTES.min(length.saturating_mul(MAX_RATIO))) {
             return Err(format!("a buffer of {length} bytes claims to hold {claim}"));
         }
     }

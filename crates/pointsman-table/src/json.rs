@@ -1,16 +1,17 @@
-//! JSON values that remember the order of their keys and the difference between whole numbers and others.
+//! JSON values that keep the order of their keys and distinguish whole numbers from others.
 //!
-//! The order of a map's keys is the order of classes, so it matters here; and a key given twice must be
-//! seen. Nesting is bounded by the parser (128 levels).
+//! The order of a map's keys is the order of the classes, and a key given twice must be refused. Nesting is bounded by the parser (128
+//! levels).
 
 use std::borrow::Cow;
 use std::fmt;
+use std::iter;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 
 use crate::cell::Cell;
-use crate::error::shown;
+use crate::error::{Parsed, shown};
 use crate::layout::Shape;
 use crate::number;
 
@@ -26,30 +27,30 @@ pub(crate) enum Json {
 }
 
 impl Json {
-    /// A number; what is wrong with the value otherwise.
-    pub(crate) fn real(&self) -> Result<f64, String> {
+    /// The value as a number.
+    pub(crate) fn real(&self) -> Parsed<f64> {
         match self {
             Self::Int(i) => Ok(*i as f64),
             Self::Real(x) => Ok(*x),
-            other => Err(other.no_number()),
+            other => Err(other.not_a_number()),
         }
     }
 
-    /// A feature, which may be missing; what is wrong with the value otherwise.
-    pub(crate) fn feature(&self) -> Result<f64, String> {
+    /// The value as a feature: NaN if it is null.
+    pub(crate) fn feature(&self) -> Parsed<f64> {
         if matches!(self, Self::Null) { Ok(f64::NAN) } else { self.real() }
     }
 
-    /// A count of votes; what is wrong with the value otherwise.
-    pub(crate) fn count(&self) -> Result<u32, String> {
+    /// The value as a count of votes.
+    pub(crate) fn count(&self) -> Parsed<u32> {
         match self {
-            Self::Int(i) => number::whole(*i),
-            Self::Real(x) => number::count(*x),
-            other => Err(other.no_number()),
+            Self::Int(i) => number::count_from_integer(*i),
+            Self::Real(x) => number::count_from_real(*x),
+            other => Err(other.not_a_number()),
         }
     }
 
-    fn no_number(&self) -> String {
+    fn not_a_number(&self) -> String {
         match self {
             Self::Text(text) if text.trim().parse::<f64>().is_ok() => {
                 format!("{} is text, not a number: write it without quotes", shown(text))
@@ -71,12 +72,12 @@ impl Json {
         }
     }
 
-    /// One value; nothing if this is a list or an object.
+    /// The value as a cell; `None` for lists and objects.
     pub(crate) fn cell(&self) -> Option<Cell<'_>> {
         Some(match self {
             Self::Null => Cell::Null,
             Self::Bool(b) => Cell::Bool(*b),
-            Self::Int(i) => i64::try_from(*i).map_or_else(|_| Cell::Text(Cow::Owned(i.to_string())), Cell::Int),
+            Self::Int(i) => Cell::from_integer(*i),
             Self::Real(x) => Cell::Real(*x),
             Self::Text(text) => Cell::Text(Cow::Borrowed(text)),
             Self::List(_) | Self::Object(_) => return None,
@@ -115,7 +116,7 @@ impl Serialize for Json {
     }
 }
 
-/// The entry of a key in an object's entries. `guess` is where it most likely stands.
+/// The entry of a key in an object's entries; `guess` is its most likely place.
 pub(crate) fn entry<'a>(entries: &'a [(String, Json)], key: &str, guess: usize) -> Option<&'a Json> {
     match entries.get(guess) {
         Some((k, value)) if k == key => Some(value),
@@ -163,18 +164,10 @@ impl<'de> Visitor<'de> for JsonVisitor {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Json, A::Error> {
-        let mut values = Vec::new();
-        while let Some(value) = seq.next_element()? {
-            values.push(value);
-        }
-        Ok(Json::List(values))
+        iter::from_fn(|| seq.next_element().transpose()).collect::<Result<_, _>>().map(Json::List)
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Json, A::Error> {
-        let mut entries = Vec::new();
-        while let Some(entry) = map.next_entry()? {
-            entries.push(entry);
-        }
-        Ok(Json::Object(entries))
+        iter::from_fn(|| map.next_entry().transpose()).collect::<Result<_, _>>().map(Json::Object)
     }
 }

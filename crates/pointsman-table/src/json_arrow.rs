@@ -8,10 +8,10 @@ use arrow_schema::{DataType, Field, Fields};
 
 use crate::json::Json;
 
-/// The most keys that objects become a struct of; those of more are written as JSON.
-const MOST_KEYS: usize = 1000;
+/// The most keys of objects that become a struct; objects with more are written as JSON.
+const MAX_KEYS: usize = 1000;
 
-/// What all values of a column are.
+/// The common type of some values.
 #[derive(Debug, Clone, PartialEq)]
 enum Type {
     Null,
@@ -21,17 +21,17 @@ enum Type {
     Text,
     List(Box<Type>),
     Object(Vec<(String, Type)>),
-    /// Different things, or something that no Arrow type holds: written as JSON.
+    /// Values of different types, or of one that Arrow does not have: written as JSON.
     Mixed,
 }
 
 /// The type that holds all these values. Values of different types become text, written as JSON.
 pub(crate) fn type_of(values: &[Option<Json>]) -> DataType {
-    let all = values.iter().flatten().fold(Type::Null, |all, value| join(all, of(value)));
+    let all = values.iter().flatten().fold(Type::Null, |all, value| join(all, type_of_value(value)));
     data_type(&all)
 }
 
-fn of(value: &Json) -> Type {
+fn type_of_value(value: &Json) -> Type {
     match value {
         Json::Null => Type::Null,
         Json::Bool(_) => Type::Bool,
@@ -39,9 +39,11 @@ fn of(value: &Json) -> Type {
         Json::Int(_) => Type::Mixed,
         Json::Real(_) => Type::Real,
         Json::Text(_) => Type::Text,
-        Json::List(values) => Type::List(Box::new(values.iter().fold(Type::Null, |all, v| join(all, of(v))))),
+        Json::List(values) => {
+            Type::List(Box::new(values.iter().fold(Type::Null, |all, v| join(all, type_of_value(v)))))
+        }
         Json::Object(entries) => entries.iter().fold(Type::Object(Vec::new()), |all, (key, value)| {
-            join(all, Type::Object(vec![(key.clone(), of(value))]))
+            join(all, Type::Object(vec![(key.clone(), type_of_value(value))]))
         }),
     }
 }
@@ -53,7 +55,7 @@ fn join(one: Type, other: Type) -> Type {
         (Type::List(one), Type::List(other)) => Type::List(Box::new(join(*one, *other))),
         (Type::Object(mut entries), Type::Object(others)) => {
             for (i, (key, other)) in others.into_iter().enumerate() {
-                // Keys mostly stand in the same order.
+                // Keys are mostly in the same order.
                 let same = |entry: &(String, Type)| entry.0 == key;
                 let place = if entries.get(i).is_some_and(same) { Some(i) } else { entries.iter().position(same) };
                 match place {
@@ -61,7 +63,7 @@ fn join(one: Type, other: Type) -> Type {
                         let mine = std::mem::replace(&mut entries[place].1, Type::Null);
                         entries[place].1 = join(mine, other);
                     }
-                    None if entries.len() == MOST_KEYS => return Type::Mixed,
+                    None if entries.len() == MAX_KEYS => return Type::Mixed,
                     None => entries.push((key, other)),
                 }
             }
@@ -87,7 +89,7 @@ fn data_type(all: &Type) -> DataType {
     }
 }
 
-/// The values as an array of a type that [`type_of`] gave. On failure it gives the row and the value that does not fit.
+/// The values as an array of a type that [`type_of`] returned. An error has the row and the value that does not fit.
 pub(crate) fn build(values: &[Option<&Json>], to: &DataType) -> Result<ArrayRef, (usize, String)> {
     let misfit = |row: usize, value: &Json| (row, format!("{} is not {}", value.brief(), in_words(to)));
     macro_rules! each {

@@ -3,20 +3,20 @@
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Read};
 
-use crate::batch::Raw;
-use crate::cell::{Cell, Gate};
-use crate::error::{Error, Result, RowAt, shown};
+use crate::cell::{Cell, RowFilter};
+use crate::error::{Error, Parsed, Result, RowAt, shown};
 use crate::input::{Bytes, Counted, Input};
 use crate::json::{Json, entry};
-use crate::labels::{Labels, not_a_class};
-use crate::layout::{At, Field, Hints, Kind, Layout, Part, Spot};
+use crate::labels::Labels;
+use crate::layout::{ColumnGroup, Field, FieldPath, Hints, Layout, Location};
 use crate::number::NO_ANSWER;
-use crate::options::{Columns, Need, ReadOptions};
-use crate::read::{Progress, Source};
+use crate::options::{Columns, Need, ReadOptions, Role};
+use crate::raw::{RawRows, RowValues};
+use crate::source::{Progress, Source};
 
 type Object = Vec<(String, Json)>;
 
-/// What is said of a file without rows.
+/// The message about a file without rows.
 pub(crate) const EMPTY: &str = "is empty: it has no rows, and there must be at least one";
 
 pub(crate) struct JsonlSource {
@@ -29,28 +29,36 @@ pub(crate) struct JsonlSource {
     need: Need,
     /// Whether all keys are kept.
     keep: bool,
-    /// The numbers of the first row that nothing uses.
-    spare: Vec<String>,
+    /// The unused numbers of the first row.
+    unused_numeric: Vec<String>,
     row: u64,
 }
 
 pub(crate) fn open(input: Input, options: &ReadOptions) -> Result<JsonlSource> {
     let mut lines = Lines::open(input);
-    let (columns, need, keep) = (options.columns.clone(), options.need, options.keep_columns);
-    let Some((_, first)) = lines.next()? else {
-        let Some(layout) = Layout::without_rows(options) else {
-            return Err(Error::file(&lines.name, EMPTY));
-        };
-        let labels = Labels::new(&layout.classes);
-        return Ok(JsonlSource { lines, first: None, layout, labels, columns, need, keep, spare: Vec::new(), row: 0 });
+    let first = lines.next()?.map(|(_, object)| object);
+    let layout = match &first {
+        Some(object) => {
+            let field = |(name, value): &(String, Json)| Field { name: name.clone(), shape: value.shape() };
+            let fields: Vec<Field> = object.iter().map(field).collect();
+            Layout::find(&lines.name, &fields, Hints { sparse: true, ..Hints::default() }, options)?
+        }
+        None => Layout::without_rows(options).ok_or_else(|| Error::file(&lines.name, EMPTY))?,
     };
-    let fields: Vec<Field> =
-        first.iter().map(|(name, value)| Field { name: name.clone(), shape: value.shape() }).collect();
-    let layout = Layout::find(&lines.name, &fields, Hints { sparse: true, ..Hints::default() }, options)?;
-    let labels = Labels::new(&layout.classes);
-    let is_number = |field: &&usize| matches!(first[**field].1, Json::Int(_) | Json::Real(_));
-    let spare = layout.spare.iter().filter(is_number).map(|&field| layout.names[field].clone()).collect();
-    Ok(JsonlSource { lines, first: Some(first), layout, labels, columns, need, keep, spare, row: 0 })
+    let is_number = |(_, value): &(String, Json)| matches!(value, Json::Int(_) | Json::Real(_));
+    let is_numeric = |field: &&usize| first.as_ref().is_some_and(|object| is_number(&object[**field]));
+    let unused = layout.unused_scalars.iter().filter(is_numeric);
+    Ok(JsonlSource {
+        unused_numeric: unused.map(|&field| layout.names[field].clone()).collect(),
+        lines,
+        labels: Labels::new(&layout.classes),
+        layout,
+        columns: options.columns.clone(),
+        need: options.need,
+        keep: options.keep_columns,
+        first,
+        row: 0,
+    })
 }
 
 impl Source for JsonlSource {
@@ -58,7 +66,7 @@ impl Source for JsonlSource {
         &self.layout
     }
 
-    fn fill(&mut self, limit: usize, gate: &mut Gate, out: &mut Raw) -> Result<usize> {
+    fn fill(&mut self, limit: usize, filter: &mut RowFilter, out: &mut RawRows) -> Result<usize> {
         for read in 0..limit {
             let object = match self.first.take() {
                 Some(object) => object,
@@ -69,17 +77,17 @@ impl Source for JsonlSource {
             };
             self.row += 1;
             let at = self.lines.at();
-            let row = Row { at, layout: &self.layout, object: &object };
-            if !gate.is_open() && !gate.keeps(|i| row.cell(row.layout.filters[i]))? {
-                if self.layout.dropped_ids {
-                    out.dropped_ids.extend(row.id()?);
+            let row = Row { at, layout: &self.layout, labels: &self.labels, object: &object };
+            if !filter.keeps_all() && !filter.keeps(|i| row.cell(row.layout.filters[i]))? {
+                if let Some(field) = self.layout.dropped_id {
+                    row.ids(field, &mut out.dropped_ids)?;
                 }
                 continue;
             }
-            row.known(&self.columns, self.need)?;
+            row.check_keys(&self.columns, self.need)?;
             out.rows.push(at.row);
             out.lines.push(at.line.unwrap_or_default());
-            row.append(&self.labels, out)?;
+            out.append(&self.layout, &row)?;
             if self.keep {
                 out.inputs.add_object(&object);
                 if out.inputs.is_full() {
@@ -91,7 +99,7 @@ impl Source for JsonlSource {
     }
 
     fn unused_numeric(&self) -> Vec<String> {
-        self.spare.clone()
+        self.unused_numeric.clone()
     }
 
     fn progress(&self) -> Progress {
@@ -100,41 +108,17 @@ impl Source for JsonlSource {
     }
 }
 
+/// One row of the file.
 struct Row<'a> {
     at: RowAt<'a>,
     layout: &'a Layout,
+    labels: &'a Labels,
     object: &'a Object,
 }
 
 impl<'a> Row<'a> {
-    fn append(&self, labels: &Labels, out: &mut Raw) -> Result<()> {
-        let layout = self.layout;
-        self.values(&layout.probs, Json::real, None, &mut out.probs)?;
-        if let Some(part) = &layout.votes {
-            self.values(part, Json::count, Some(0), &mut out.votes)?;
-        }
-        if let Some(field) = layout.labels {
-            self.labels(field, labels, &mut out.votes)?;
-        }
-        if let Some(part) = &layout.truth {
-            self.values(part, Json::real, None, &mut out.truth)?;
-        }
-        if let Some(part) = &layout.features {
-            self.values(part, Json::feature, None, &mut out.features)?;
-        }
-        for ((_, part), values) in layout.oracles.iter().zip(&mut out.oracles) {
-            self.is_answered(part)?;
-            self.values(part, Json::real, None, values)?;
-        }
-        if let Some(part) = &layout.weight {
-            self.values(part, Json::real, None, &mut out.weights)?;
-        }
-        out.ids.extend(self.id()?);
-        Ok(())
-    }
-
-    /// Refuses a row without another model's answer, and says what to do: its field is missing, null or empty.
-    fn is_answered(&self, part: &Part) -> Result<()> {
+    /// Refuses a row without another model's answer: its field is missing, null or empty.
+    fn check_answer(&self, group: &ColumnGroup) -> Result<()> {
         let is_empty = |value: Option<&Json>| match value {
             None | Some(Json::Null) => true,
             Some(Json::List(values)) => values.iter().all(|value| matches!(value, Json::Null)),
@@ -142,19 +126,19 @@ impl<'a> Row<'a> {
             Some(_) => false,
         };
         let field = |field: usize| entry(self.object, &self.layout.names[field], field);
-        let is_missing = match &part.at {
-            At::Wide(fields) => fields.iter().all(|&place| is_empty(field(place))),
-            At::List(spot) | At::Keyed(spot) => is_empty(match (&spot.child, field(spot.field)) {
+        let is_missing = match &group.location {
+            Location::Wide(fields) => fields.iter().all(|&place| is_empty(field(place))),
+            Location::List(path) | Location::Keyed(path) => is_empty(match (&path.child, field(path.field)) {
                 (None, value) => value,
                 (Some(child), Some(Json::Object(entries))) => entry(entries, child, 0),
                 (Some(_), _) => None,
             }),
         };
-        if is_missing { Err(self.at.value(part.column(self.at.row, None), NO_ANSWER)) } else { Ok(()) }
+        if is_missing { Err(self.error(group, None, NO_ANSWER)) } else { Ok(()) }
     }
 
-    /// A field that has a role must be in the first row too, or it would be dropped in silence.
-    fn known(&self, columns: &Columns, need: Need) -> Result<()> {
+    /// Refuses keys given twice, and fields with a role that are not in the first row, which would otherwise be dropped silently.
+    fn check_keys(&self, columns: &Columns, need: Need) -> Result<()> {
         let names = &self.layout.names;
         for (i, (name, value)) in self.object.iter().enumerate() {
             let in_place = names.get(i).is_some_and(|n| n == name);
@@ -163,13 +147,13 @@ impl<'a> Row<'a> {
                 columns.has_role(name, single, &self.layout.classes)
             };
             if !in_place && need != Need::Predictions && !names.contains(name) && has_role() {
-                let is_answer = *name == columns.name(Kind::Oracles).field
-                    || matches!(columns.wide(name), Some((Kind::Oracles, _)));
+                let is_answer =
+                    name == columns.field(Role::Oracles) || matches!(columns.wide_role(name), Some((Role::Oracles, _)));
                 let why = if is_answer { NO_ANSWER } else { "every row needs the same columns" };
                 return Err(self.at.value(name, format!("is not in the first row: {why}")));
             }
         }
-        // Names all in their places are those of the first row, which were checked when the layout was found.
+        // If all names are those of the first row, in its order, they were checked when the layout was found.
         let moved = self.object.iter().enumerate().any(|(i, (name, _))| names.get(i) != Some(name));
         let mut seen = HashSet::new();
         match self.object.iter().find(|(name, _)| moved && !seen.insert(name)) {
@@ -194,70 +178,105 @@ impl<'a> Row<'a> {
         }
     }
 
-    fn id(&self) -> Result<Option<String>> {
-        let Some(field) = self.layout.id else { return Ok(None) };
-        self.cell(field)?
-            .id()
-            .map(|id| Some(id.into_owned()))
-            .map_err(|why| self.at.value(&self.layout.names[field], why))
-    }
-
-    /// Reads numbers by key or in order; `absent` stands for a key that a map leaves out, if it may.
-    fn values<T: Copy>(
+    /// Reads numbers by key or in order; `absent` is the value of a key that a map leaves out, if it may.
+    fn numbers<T: Copy>(
         &self,
-        part: &Part,
-        number: impl Fn(&Json) -> std::result::Result<T, String>,
+        group: &ColumnGroup,
+        number: impl Fn(&Json) -> Parsed<T>,
         absent: Option<T>,
         out: &mut Vec<T>,
     ) -> Result<()> {
-        let blame = |key: usize, why: String| self.at.value(part.column(self.at.row, Some(key)), why);
-        match &part.at {
-            At::Wide(fields) => {
+        match &group.location {
+            Location::Wide(fields) => {
                 for (key, &field) in fields.iter().enumerate() {
-                    out.push(number(self.field(field)?).map_err(|why| blame(key, why))?);
+                    out.push(number(self.field(field)?).map_err(|why| self.error(group, Some(key), why))?);
                 }
             }
-            At::List(spot) => {
-                let value = self.spot(spot, part)?;
-                let Json::List(values) = value else { return Err(self.not_a("list", part, value)) };
-                self.as_wide(part, values.len())?;
+            Location::List(path) => {
+                let value = self.value_at(path, group)?;
+                let Json::List(values) = value else { return Err(self.not_a("list", group, value)) };
+                if values.len() != group.width() {
+                    let reason = format!("{} values, but {} are needed", values.len(), group.width());
+                    return Err(self.error(group, None, reason));
+                }
                 for (key, value) in values.iter().enumerate() {
-                    out.push(number(value).map_err(|why| blame(key, why))?);
+                    out.push(number(value).map_err(|why| self.error(group, Some(key), why))?);
                 }
             }
-            At::Keyed(spot) => {
-                let value = self.spot(spot, part)?;
-                let Json::Object(entries) = value else { return Err(self.not_a("map", part, value)) };
+            Location::Keyed(path) => {
+                let value = self.value_at(path, group)?;
+                let Json::Object(entries) = value else { return Err(self.not_a("map", group, value)) };
                 let mut found = 0;
-                for (key, name) in part.keys.iter().enumerate() {
+                for (key, name) in group.keys.iter().enumerate() {
                     out.push(match (entry(entries, name, key), absent) {
                         (Some(value), _) => {
                             found += 1;
-                            number(value).map_err(|why| blame(key, why))?
+                            number(value).map_err(|why| self.error(group, Some(key), why))?
                         }
                         (None, Some(absent)) => absent,
-                        (None, None) => return Err(blame(key, "is missing: every row needs the same keys".to_owned())),
+                        (None, None) => {
+                            return Err(self.error(group, Some(key), "is missing: every row needs the same keys"));
+                        }
                     });
                 }
-                // More entries than keys found are unknown or doubled ones.
-                let known = |k: &String| part.keys.contains(k);
-                let count = if part.partial { entries.iter().filter(|(k, _)| known(k)).count() } else { entries.len() };
-                if count != found {
-                    let surplus = entries.iter().enumerate().find(|(i, (k, _))| {
-                        !part.partial && !known(k) || entries[..*i].iter().any(|(other, _)| other == k)
-                    });
-                    let surplus = surplus.map_or("", |(_, (k, _))| k);
-                    return Err(self.at.value(
-                        format!("{}.{surplus}", part.column(self.at.row, None)),
-                        "is unknown or given twice: every row needs the same keys",
-                    ));
-                }
+                self.check_other_entries(group, entries, found)?;
             }
         }
         Ok(())
     }
 
-    fn labels(&self, field: usize, labels: &Labels, out: &mut Vec<u32>) -> Result<()> {
+    fn value_at(&self, path: &FieldPath, group: &ColumnGroup) -> Result<&'a Json> {
+        let value = self.field(path.field)?;
+        let Some(child) = &path.child else { return Ok(value) };
+        let missing = || self.error(group, None, "is missing: every row needs the same columns");
+        match value {
+            Json::Object(entries) => entry(entries, child, 0).ok_or_else(missing),
+            _ => Err(missing()),
+        }
+    }
+
+    /// Refuses entries of a map besides the `found` ones: they are unknown or given twice.
+    fn check_other_entries(&self, group: &ColumnGroup, entries: &[(String, Json)], found: usize) -> Result<()> {
+        let is_read = |(key, _): &&(String, Json)| !group.ignores_other_keys || group.keys.contains(key);
+        if entries.iter().filter(is_read).count() == found {
+            return Ok(());
+        }
+        let is_known = |key: &String| group.ignores_other_keys || group.keys.contains(key);
+        let is_repeated = |i: usize| entries[..i].iter().any(|(other, _)| *other == entries[i].0);
+        let surplus = (0..entries.len()).find(|&i| !is_known(&entries[i].0) || is_repeated(i));
+        let surplus = surplus.map_or("", |i| &entries[i].0);
+        let column = format!("{}.{surplus}", group.column(self.at.row, None));
+        Err(self.at.value(column, "is unknown or given twice: every row needs the same keys"))
+    }
+
+    fn error(&self, group: &ColumnGroup, key: Option<usize>, reason: impl Into<String>) -> Error {
+        self.at.value(group.column(self.at.row, key), reason)
+    }
+
+    fn not_a(&self, what: &str, group: &ColumnGroup, value: &Json) -> Error {
+        self.error(group, None, format!("a {what} is needed as in the first row, not {}", value.brief()))
+    }
+}
+
+impl RowValues for Row<'_> {
+    fn reals(&self, group: &ColumnGroup, out: &mut Vec<f64>) -> Result<()> {
+        self.numbers(group, Json::real, None, out)
+    }
+
+    fn features(&self, group: &ColumnGroup, out: &mut Vec<f64>) -> Result<()> {
+        self.numbers(group, Json::feature, None, out)
+    }
+
+    fn answers(&self, group: &ColumnGroup, out: &mut Vec<f64>) -> Result<()> {
+        self.check_answer(group)?;
+        self.numbers(group, Json::real, None, out)
+    }
+
+    fn votes(&self, group: &ColumnGroup, out: &mut Vec<u32>) -> Result<()> {
+        self.numbers(group, Json::count, Some(0), out)
+    }
+
+    fn labels(&self, field: usize, out: &mut Vec<u32>) -> Result<()> {
         let name = &self.layout.names[field];
         let value = self.field(field)?;
         let Json::List(values) = value else {
@@ -267,36 +286,19 @@ impl<'a> Row<'a> {
         out.resize(start + self.layout.classes.len(), 0);
         for (i, value) in values.iter().enumerate() {
             let text = value.cell().and_then(|cell| cell.text().map(|text| text.into_owned()));
-            let class = text.as_deref().and_then(|text| labels.class(text));
+            let class = text.as_deref().and_then(|text| self.labels.class(text));
             let Some(class) = class else {
-                let label = text.as_deref().unwrap_or_default();
-                return Err(self.at.value(name, not_a_class(&value.brief(), label, &self.layout.classes)));
+                let refusal = self.labels.refusal(&value.brief(), text.as_deref().unwrap_or_default());
+                return Err(self.at.value(name, refusal));
             };
             out[start + class] += u32::from(i < self.layout.first_labels);
         }
         Ok(())
     }
 
-    fn spot(&self, spot: &Spot, part: &Part) -> Result<&'a Json> {
-        let value = self.field(spot.field)?;
-        let Some(child) = &spot.child else { return Ok(value) };
-        let missing = || self.at.value(part.column(self.at.row, None), "is missing: every row needs the same columns");
-        match value {
-            Json::Object(entries) => entry(entries, child, 0).ok_or_else(missing),
-            _ => Err(missing()),
-        }
-    }
-
-    fn as_wide(&self, part: &Part, len: usize) -> Result<()> {
-        if len == part.width() {
-            return Ok(());
-        }
-        Err(self.at.value(part.column(self.at.row, None), format!("{len} values, but {} are needed", part.width())))
-    }
-
-    fn not_a(&self, what: &str, part: &Part, value: &Json) -> Error {
-        let column = part.column(self.at.row, None);
-        self.at.value(column, format!("a {what} is needed as in the first row, not {}", value.brief()))
+    fn ids(&self, field: usize, out: &mut Vec<String>) -> Result<()> {
+        out.push(self.cell(field)?.id_at(self.at, &self.layout.names[field])?);
+        Ok(())
     }
 }
 
@@ -323,11 +325,11 @@ impl Lines {
     }
 
     pub(crate) fn next(&mut self) -> Result<Option<(RowAt<'_>, Object)>> {
-        // A file without line ends is not JSONL, and need not be held in memory to be told so.
-        const LONGEST: u64 = 1 << 26;
+        /// So that a file without line ends, which is not JSONL, does not fill the memory.
+        const MAX_LINE_BYTES: u64 = 1 << 26;
         loop {
             self.buffer.clear();
-            let read = self.reader.by_ref().take(LONGEST).read_until(b'\n', &mut self.buffer);
+            let read = self.reader.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut self.buffer);
             if read.map_err(|e| Error::io(&self.name, e))? == 0 {
                 return Ok(None);
             }
@@ -340,7 +342,7 @@ impl Lines {
             }
         }
         self.row += 1;
-        if self.buffer.len() as u64 == LONGEST {
+        if self.buffer.len() as u64 == MAX_LINE_BYTES {
             return Err(self.at().row("the line is longer than 64 MB: write one object per line"));
         }
         let at = self.at();

@@ -1,4 +1,4 @@
-//! From an annotator's label to a class.
+//! The classes that annotators' labels name.
 
 use std::collections::HashMap;
 
@@ -7,20 +7,21 @@ use crate::suggest::did_you_mean;
 
 /// Finds the class a label names.
 ///
-/// A label is a class's name. If there is no class of that name and it is a whole number, it is the
-/// class's index, unless the classes are themselves named by whole numbers: then `1` could mean either,
-/// and only the name is taken.
+/// A label is the name of a class. A whole number that is not a name is the index of a class, unless all classes are named by whole
+/// numbers: then `1` could mean either, and only names count.
 #[derive(Debug)]
 pub(crate) struct Labels {
+    classes: Vec<String>,
     by_name: HashMap<String, usize>,
-    indexed: bool,
+    allows_index: bool,
 }
 
 impl Labels {
     pub(crate) fn new(classes: &[String]) -> Self {
         Self {
+            classes: classes.to_vec(),
             by_name: classes.iter().enumerate().map(|(i, class)| (class.clone(), i)).collect(),
-            indexed: !classes.iter().all(|class| class.parse::<i64>().is_ok()),
+            allows_index: !classes.iter().all(|class| class.parse::<i64>().is_ok()),
         }
     }
 
@@ -28,14 +29,14 @@ impl Labels {
         if let Some(&class) = self.by_name.get(label) {
             return Some(class);
         }
-        label.parse::<usize>().ok().filter(|&i| self.indexed && i < self.by_name.len())
+        label.parse::<usize>().ok().filter(|&i| self.allows_index && i < self.classes.len())
     }
-}
 
-/// What is said of a label that is no class; `shown` is the label as the message shows it.
-pub(crate) fn not_a_class(shown: &str, label: &str, classes: &[String]) -> String {
-    let meant = did_you_mean(label, classes.iter().map(String::as_str));
-    format!("label {shown} is not among the classes ({}){meant}", listed(classes))
+    /// The message about a label that is not a class; `shown` is the label as the message shows it.
+    pub(crate) fn refusal(&self, shown: &str, label: &str) -> String {
+        let meant = did_you_mean(label, self.classes.iter().map(String::as_str));
+        format!("label {shown} is not among the classes ({}){meant}", listed(&self.classes))
+    }
 }
 
 #[cfg(test)]

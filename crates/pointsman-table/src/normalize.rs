@@ -1,11 +1,11 @@
-//! Probabilities that do not sum to one, divided by their sum where that is asked for.
+//! Dividing probabilities that do not sum to one by their sum, on request.
 
 use pointsman::table::SUM_TOLERANCE;
 
-/// The smallest sum that is divided by: below it there is nothing but rounding.
-const LEAST_SUM: f64 = 1e-6;
+/// The smallest sum that is divided by: a smaller one is rounding error.
+const MIN_SUM: f64 = 1e-6;
 
-/// What the probabilities of some rows summed to before they were divided by it.
+/// The sums of probabilities of rows that were divided by their sum.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Sums {
@@ -32,7 +32,7 @@ impl Sums {
     }
 }
 
-/// Divides rows by their sums, and remembers which rows and what sums.
+/// Divides rows by their sums, and records which rows, and the range of the sums.
 #[derive(Debug)]
 pub(crate) struct Divider {
     divided: Vec<bool>,
@@ -45,13 +45,13 @@ impl Divider {
         Self { divided: vec![false; rows], least: f64::INFINITY, largest: 0.0 }
     }
 
-    /// Divides the rows whose sum is not one. Rows that are no distribution whatever they are divided by (negative, not finite, all zero)
-    /// stay as they are, to be refused.
+    /// Divides the rows whose sum is not one. Rows that cannot become a distribution (negative, not finite, all zero) stay as they are, to be
+    /// refused.
     pub(crate) fn divide(&mut self, values: &mut [f64], width: usize) {
         for (row, divided) in values.chunks_exact_mut(width).zip(&mut self.divided) {
             let sum: f64 = row.iter().sum();
             let is_share = row.iter().all(|value| (0.0..=f64::MAX).contains(value));
-            if !is_share || !(LEAST_SUM..=f64::MAX).contains(&sum) || (sum - 1.0).abs() <= SUM_TOLERANCE {
+            if !is_share || !(MIN_SUM..=f64::MAX).contains(&sum) || (sum - 1.0).abs() <= SUM_TOLERANCE {
                 continue;
             }
             row.iter_mut().for_each(|value| *value /= sum);

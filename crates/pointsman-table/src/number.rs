@@ -1,9 +1,9 @@
-//! From numbers as files hold them to the numbers tables are made of.
+//! Numbers of files as the numbers of tables.
 
-use crate::error::shown;
+use crate::error::{Parsed, shown};
 
-/// A count of votes from a number that may be stored as a float; what is wrong with it otherwise.
-pub(crate) fn count(value: f64) -> Result<u32, String> {
+/// A count of votes from a number that may be stored as a float.
+pub(crate) fn count_from_real(value: f64) -> Parsed<u32> {
     if value.is_nan() || value.is_infinite() {
         Err(format!("{value} is not a number of votes: give a whole number from 0"))
     } else if value < 0.0 {
@@ -17,8 +17,8 @@ pub(crate) fn count(value: f64) -> Result<u32, String> {
     }
 }
 
-/// A count of votes from an integer; what is wrong with it otherwise.
-pub(crate) fn whole(value: i128) -> Result<u32, String> {
+/// A count of votes from an integer.
+pub(crate) fn count_from_integer(value: i128) -> Parsed<u32> {
     u32::try_from(value).map_err(|_| {
         if value < 0 {
             format!("{value} votes: a count cannot be negative")
@@ -28,8 +28,8 @@ pub(crate) fn whole(value: i128) -> Result<u32, String> {
     })
 }
 
-/// A number from text; what is wrong with it otherwise.
-pub(crate) fn real_from_text(bytes: &[u8]) -> Result<f64, String> {
+/// A number from text.
+pub(crate) fn real_from_text(bytes: &[u8]) -> Parsed<f64> {
     let text = text(bytes)?.trim();
     text.parse().map_err(|_| {
         if text.is_empty() {
@@ -42,17 +42,17 @@ pub(crate) fn real_from_text(bytes: &[u8]) -> Result<f64, String> {
     })
 }
 
-/// What to do about rows that another model gave no answer to.
+/// The message about a row that another model gave no answer to.
 pub(crate) const NO_ANSWER: &str = "no answer: a route is measured on rows that have answers; keep those, for example with \
                                     --where has_answer=1 (in Python where={'has_answer': 1}), or drop the columns of the oracle";
 
-/// Another model's probability from text; what is wrong with it otherwise.
-pub(crate) fn answer_from_text(bytes: &[u8]) -> Result<f64, String> {
+/// Another model's probability from text.
+pub(crate) fn answer_from_text(bytes: &[u8]) -> Parsed<f64> {
     if bytes.trim_ascii().is_empty() { Err(NO_ANSWER.to_owned()) } else { real_from_text(bytes) }
 }
 
-/// A feature from text: nothing means that it is missing.
-pub(crate) fn feature_from_text(bytes: &[u8]) -> Result<f64, String> {
+/// A feature from text: NaN if the text is empty.
+pub(crate) fn feature_from_text(bytes: &[u8]) -> Parsed<f64> {
     if bytes.trim_ascii().is_empty() {
         return Ok(f64::NAN);
     }
@@ -62,17 +62,17 @@ pub(crate) fn feature_from_text(bytes: &[u8]) -> Result<f64, String> {
     })
 }
 
-/// A count of votes from text; what is wrong with it otherwise.
-pub(crate) fn count_from_text(bytes: &[u8]) -> Result<u32, String> {
+/// A count of votes from text.
+pub(crate) fn count_from_text(bytes: &[u8]) -> Parsed<u32> {
     // Nearly all counts are short plain integers.
     if (1..=9).contains(&bytes.len()) && bytes.iter().all(u8::is_ascii_digit) {
         return Ok(bytes.iter().fold(0, |n, digit| n * 10 + u32::from(digit - b'0')));
     }
-    count(real_from_text(bytes)?)
+    count_from_real(real_from_text(bytes)?)
 }
 
-/// Text from bytes; what is wrong with them otherwise.
-pub(crate) fn text(bytes: &[u8]) -> Result<&str, String> {
+/// Text from bytes.
+pub(crate) fn text(bytes: &[u8]) -> Parsed<&str> {
     std::str::from_utf8(bytes)
         .map_err(|_| format!("{} is not UTF-8: save the file in that encoding", shown(&String::from_utf8_lossy(bytes))))
 }
@@ -82,11 +82,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_are_whole() {
-        assert_eq!(count(3.0), Ok(3));
-        assert_eq!(count(f64::from(u32::MAX)), Ok(u32::MAX));
+    fn counts_are_whole_numbers_of_32_bits() {
+        assert_eq!(count_from_real(3.0), Ok(3));
+        assert_eq!(count_from_real(f64::from(u32::MAX)), Ok(u32::MAX));
         for bad in [-1.0, 2.5, 4_294_967_296.0, f64::NAN, f64::INFINITY] {
-            assert!(count(bad).unwrap_err().contains(&bad.to_string()));
+            assert!(count_from_real(bad).unwrap_err().contains(&bad.to_string()));
         }
         assert_eq!(count_from_text(b"12"), Ok(12));
         assert_eq!(count_from_text(b" 12.0 "), Ok(12));

@@ -1,4 +1,4 @@
-//! What a file is that is about to be overwritten.
+//! Recognising a file that is about to be overwritten.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -7,6 +7,7 @@ use std::path::Path;
 use crate::csv::Records;
 use crate::error::Result;
 use crate::format::Format;
+use crate::guard::guarded;
 use crate::input::Input;
 use crate::ipc::Messages;
 use crate::jsonl::Lines;
@@ -14,10 +15,9 @@ use crate::npz;
 use crate::options::Delimiter;
 use crate::parquet::Parquet;
 use crate::partial::PartHeader;
-use crate::read::guarded;
 use crate::router::{Header, Sealed};
 
-/// What stands where an output is to be written.
+/// What is at the path of an output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Existing {
@@ -44,8 +44,8 @@ impl Existing {
     }
 }
 
-/// Looks at what stands where an output is to be written, as far as its beginning tells. Text of any kind is a table of the columns that its
-/// first line names.
+/// Recognises what is at the path of an output, as far as its beginning shows. Text of any kind is a table whose columns are in
+/// its first line.
 #[must_use]
 pub fn existing(path: impl AsRef<Path>) -> Existing {
     let path = path.as_ref();
@@ -63,13 +63,13 @@ pub fn existing(path: impl AsRef<Path>) -> Existing {
 
 /// The beginning of the header of a safetensors file.
 fn header(path: &Path) -> Option<String> {
-    /// Metadata comes first: this is enough to find their keys.
-    const MOST_BYTES: u64 = 1 << 20;
+    /// Metadata comes first: this is enough to find its keys.
+    const MAX_BYTES: u64 = 1 << 20;
     let mut file = File::open(path).ok()?;
     let mut length = [0; 8];
     file.read_exact(&mut length).ok()?;
     let mut text = Vec::new();
-    file.take(u64::from_le_bytes(length).min(MOST_BYTES)).read_to_end(&mut text).ok()?;
+    file.take(u64::from_le_bytes(length).min(MAX_BYTES)).read_to_end(&mut text).ok()?;
     text.starts_with(b"{").then(|| String::from_utf8_lossy(&text).into_owned())
 }
 

@@ -10,16 +10,17 @@ use ::parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, Pa
 use ::parquet::basic::Compression;
 use arrow_array::RecordBatch;
 
-use crate::arrow::{ArrowSource, RecordBatches, fields, shape_needs_a_row};
+use crate::arrow::{fields, shape_needs_a_row};
 use crate::error::{Error, Result};
 use crate::footer;
-use crate::input::Input;
+use crate::guard::guarded;
+use crate::input::{Bytes, Input};
 use crate::layout::{Field, Hints, Layout};
 use crate::options::ReadOptions;
-use crate::read::guarded;
+use crate::record_batches::{ArrowSource, RecordBatches, all_columns};
 
-/// Bytes of a batch whose columns are all kept.
-const BATCH_BYTES: u64 = 1 << 24;
+/// The most bytes of a batch whose columns are all kept.
+const MAX_BATCH_BYTES: u64 = 1 << 24;
 
 pub(crate) fn open(input: Input, options: &ReadOptions) -> Result<ArrowSource> {
     let parquet = Parquet::open(input)?;
@@ -27,14 +28,14 @@ pub(crate) fn open(input: Input, options: &ReadOptions) -> Result<ArrowSource> {
     let hints = Hints { empty: rows == 0, ..Hints::default() };
     let layout = Layout::find(&parquet.name, &parquet.fields()?, hints, options)?;
     let schema = parquet.metadata.schema().clone();
-    let keep = options.keep_columns.then(|| schema.clone());
-    let (used, most_rows) = match &keep {
-        Some(_) => ((0..layout.names.len()).collect(), parquet.rows_of(BATCH_BYTES)),
-        None => (layout.used(), usize::MAX),
+    let (used, max_rows, kept) = if options.keep_columns {
+        ((0..layout.names.len()).collect(), parquet.rows_in(MAX_BATCH_BYTES), all_columns(&schema))
+    } else {
+        (layout.used(), usize::MAX, Vec::new())
     };
-    let (name, bytes) = (parquet.name.clone(), parquet.bytes);
-    let batches = parquet.batches(&used, options.batch_rows.min(most_rows))?;
-    Ok(ArrowSource::new(name, layout, &schema, &used, batches).keeping(keep).with_totals(rows, bytes))
+    let (name, size) = (parquet.name.clone(), (Some(rows), Bytes::unread(parquet.bytes)));
+    let batches = parquet.batches(&used, options.batch_rows.min(max_rows))?;
+    Ok(ArrowSource::new(name, layout, &schema, &used, batches, size).keeping(kept, Vec::new()))
 }
 
 /// An opened Parquet file.
@@ -59,7 +60,7 @@ impl Parquet {
         Ok(Self { name, file, bytes, metadata })
     }
 
-    /// The columns and their shapes. Lists and maps show theirs in the first row.
+    /// The columns and their shapes; those of lists and maps are those of the first row.
     pub(crate) fn fields(&self) -> Result<Vec<Field>> {
         let schema = self.metadata.schema();
         let open_ended = |i: &usize| shape_needs_a_row(schema.field(*i).data_type());
@@ -74,8 +75,8 @@ impl Parquet {
         Ok(all)
     }
 
-    /// How many rows take so many bytes once they are decoded, by what the file says, at least one.
-    fn rows_of(&self, bytes: u64) -> usize {
+    /// The number of rows that take this many bytes when decoded, according to the file; at least one.
+    fn rows_in(&self, bytes: u64) -> usize {
         let groups = self.metadata.metadata().row_groups().iter();
         let (all, rows) = groups.fold((0_u64, 0_u64), |(all, rows), group| {
             let positive = |n: i64| u64::try_from(n).unwrap_or(0);
@@ -86,10 +87,10 @@ impl Parquet {
 
     /// The given top-level columns, in batches.
     pub(crate) fn batches(self, columns: &[usize], rows: usize) -> Result<RecordBatches> {
-        // Larger batches only take more memory.
-        const MOST: usize = 65_536;
-        let reader = self.reader(columns, rows.clamp(1, MOST))?;
-        Ok(ahead(self.name, reader))
+        // Larger batches are no faster and take more memory.
+        const MAX_ROWS: usize = 65_536;
+        let reader = self.reader(columns, rows.clamp(1, MAX_ROWS))?;
+        Ok(read_ahead(self.name, reader))
     }
 
     fn reader(&self, columns: &[usize], rows: usize) -> Result<RecordBatches> {
@@ -106,45 +107,32 @@ impl Parquet {
     }
 
     fn check_codecs(&self, columns: &[usize]) -> Result<()> {
+        use Compression::{GZIP, LZ4, LZ4_RAW, SNAPPY, UNCOMPRESSED, ZSTD};
         let schema = self.metadata.parquet_schema();
-        for group in self.metadata.metadata().row_groups() {
-            for (leaf, column) in group.columns().iter().enumerate() {
-                if leaf >= schema.num_columns() || !columns.contains(&schema.get_column_root_idx(leaf)) {
-                    continue;
-                }
-                match column.compression() {
-                    Compression::UNCOMPRESSED
-                    | Compression::SNAPPY
-                    | Compression::GZIP(_)
-                    | Compression::LZ4
-                    | Compression::LZ4_RAW
-                    | Compression::ZSTD(_) => {}
-                    other => {
-                        let codec = other.to_string();
-                        let codec = codec.split('(').next().unwrap_or_default();
-                        return Err(Error::file(
-                            &self.name,
-                            format!(
-                                "column {} is compressed with {codec}: supported are none, snappy, gzip, lz4 and zstd",
-                                column.column_path().string()
-                            ),
-                        ));
-                    }
-                }
+        let is_read = |leaf| leaf < schema.num_columns() && columns.contains(&schema.get_column_root_idx(leaf));
+        let groups = self.metadata.metadata().row_groups().iter();
+        for (leaf, column) in groups.flat_map(|group| group.columns().iter().enumerate()) {
+            let codec = column.compression();
+            if is_read(leaf) && !matches!(codec, UNCOMPRESSED | SNAPPY | GZIP(_) | LZ4 | LZ4_RAW | ZSTD(_)) {
+                let (name, codec) = (column.column_path().string(), codec.to_string());
+                let codec = codec.split('(').next().unwrap_or_default();
+                let reason =
+                    format!("column {name} is compressed with {codec}: supported are none, snappy, gzip, lz4 and zstd");
+                return Err(Error::file(&self.name, reason));
             }
         }
         Ok(())
     }
 }
 
-/// Decodes the next batches in a thread of its own while the last one is being taken apart.
-fn ahead(name: String, mut batches: RecordBatches) -> RecordBatches {
+/// Decodes the next batches in a thread of its own while the last one is being used.
+fn read_ahead(name: String, mut batches: RecordBatches) -> RecordBatches {
     let (sender, receiver) = mpsc::sync_channel(2);
     thread::spawn(move || {
         // A panic of the decoder must arrive as an error here too.
         while let Some(batch) = guarded(&name, || batches.next().transpose()).transpose() {
             let failed = batch.is_err();
-            // Nobody takes it if the reader was dropped.
+            // Sending fails if the receiver was dropped.
             if sender.send(batch).is_err() || failed {
                 return;
             }

@@ -1,11 +1,11 @@
-//! A part of a calibration as bytes, to be sent from the machine that has the rows to the one that merges.
+//! Parts of a calibration as files, to be sent from the machine that has the rows to the one that merges.
 //!
-//! A router's file with the rows the part keeps, all their features included, and with a cap two arrays more:
+//! A router file with the rows that the part keeps and all their features; with a cap, two more arrays:
 //!
 //! | tensor | type | what |
 //! |---|---|---|
 //! | `keys` | u64, rows | the hash of each row's id |
-//! | `seen` | u64, cells × 13 | the weight each cell has seen, a fixed-point number with 448 bits behind the point, lowest word first |
+//! | `seen` | u64, cells × 13 | the total weight of each cell's rows so far, a fixed-point number with 448 fractional bits, lowest word first |
 //!
 //! The metadata key is `pointsman-part`. Its JSON holds the version, the cap, the features the cells need, and the router's header.
 
@@ -14,8 +14,8 @@ use std::path::Path;
 use pointsman::router::{Cap, Partial};
 use serde::{Deserialize, Serialize};
 
-use crate::atomic::write_atomically;
-use crate::error::{ContentError, Error, Result};
+use crate::atomic::{output_name, write_atomically};
+use crate::error::{ContentError, Error, Result, input_name};
 use crate::input::read_all;
 use crate::router::{Header, Sealed, Tensors, seal, unseal};
 
@@ -44,11 +44,11 @@ impl Sealed for PartHeader {
 /// If this version cannot store its cells.
 pub fn partial_bytes(part: &Partial) -> std::result::Result<Vec<u8>, ContentError> {
     let mut tensors = Tensors::default();
-    tensors.rows(part.kept());
-    tensors.cells(part.cells(), part.backoff()).map_err(ContentError::Unstorable)?;
+    tensors.add_rows(part.kept());
+    tensors.add_cells(part.cells(), part.backoff()).map_err(ContentError::Unstorable)?;
     if part.cap().is_some() {
-        tensors.words("keys", part.keys());
-        tensors.words("seen", &part.seen());
+        tensors.add_u64s("keys", part.keys());
+        tensors.add_u64s("seen", &part.seen());
     }
     let router = Header::new(part.partition(), part.is_recalibrated(), part.kept(), &tensors);
     let cap = part.cap().map(|cap| (cap.rows, cap.seed));
@@ -66,7 +66,7 @@ pub fn parse_partial(bytes: &[u8]) -> std::result::Result<Partial, ContentError>
         let partition = router.partition()?;
         let cells = read.cells(router, &partition, needs)?;
         let (keys, seen) = match cap {
-            Some(_) => (read.words("keys")?, read.words("seen")?),
+            Some(_) => (read.u64s("keys")?, read.u64s("seen")?),
             None => (Vec::new(), Vec::new()),
         };
         let rows = (read.table(router)?, keys, seen.as_slice());
@@ -82,7 +82,7 @@ pub fn parse_partial(bytes: &[u8]) -> std::result::Result<Partial, ContentError>
 /// If the file cannot be written.
 pub fn save_partial(path: impl AsRef<Path>, part: &Partial) -> Result<()> {
     let path = path.as_ref();
-    let bytes = partial_bytes(part).map_err(Error::content(path))?;
+    let bytes = partial_bytes(part).map_err(Error::content(output_name(path)))?;
     write_atomically(path, |out| out.write_all(&bytes))
 }
 
@@ -92,6 +92,5 @@ pub fn save_partial(path: impl AsRef<Path>, part: &Partial) -> Result<()> {
 /// If the file cannot be read, is damaged, contradicts itself or is from a newer version.
 pub fn load_partial(path: impl AsRef<Path>) -> Result<Partial> {
     let path = path.as_ref();
-    let bytes = read_all(path)?;
-    parse_partial(&bytes).map_err(Error::content(path))
+    parse_partial(&read_all(path)?).map_err(Error::content(input_name(path)))
 }

@@ -1,13 +1,13 @@
-//! Names that were perhaps meant.
+//! Suggestions for misspelt names.
 
 use unicode_normalization::UnicodeNormalization;
 
 use crate::error::shown;
 
 /// Names longer than this are not compared letter by letter.
-const LONGEST: usize = 40;
+const MAX_LETTERS: usize = 40;
 
-/// `: did you mean "…"?`, if one of the names differs from what was given in case and spacing only, or in few letters; nothing otherwise.
+/// `: did you mean "…"?`, if one of the names differs from the given one in case and spacing only, or in few letters; empty otherwise.
 #[must_use]
 pub fn did_you_mean<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> String {
     match closest(given, names) {
@@ -22,24 +22,24 @@ pub fn did_you_mean<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -
 
 fn closest<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = letters(given);
-    // One letter of three may differ: more would suggest names that have nothing in common.
-    let most = wanted.len() / 3;
+    // At most one letter in three may differ.
+    let max_distance = wanted.len() / 3;
     let near = |name: &'a str| {
         let letters = letters(name);
-        let is_short = letters.len().max(wanted.len()) <= LONGEST;
+        let is_short = letters.len().max(wanted.len()) <= MAX_LETTERS;
         let distance = match letters == wanted {
             true => 0,
-            false if is_short && letters.len().abs_diff(wanted.len()) <= most => {
+            false if is_short && letters.len().abs_diff(wanted.len()) <= max_distance => {
                 strsim::generic_levenshtein(&wanted, &letters)
             }
             false => usize::MAX,
         };
-        (distance <= most).then_some((distance, name))
+        (distance <= max_distance).then_some((distance, name))
     };
     names.into_iter().filter_map(near).min_by_key(|(distance, _)| *distance).map(|(_, name)| name)
 }
 
-/// A name without what is easily written in several ways.
+/// The letters of a name in lower case, without spaces, underscores and hyphens.
 fn letters(name: &str) -> Vec<char> {
     name.nfc().filter(|c| !c.is_whitespace() && !"_-".contains(*c)).flat_map(char::to_lowercase).collect()
 }
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_differ_in_case_spaces_or_few_letters() {
+    fn names_that_differ_in_case_spaces_or_few_letters_are_suggested() {
         let names = ["cat", "big dog", "eel"];
         for (given, meant) in [
             ("Cat ", Some("cat")),

@@ -9,7 +9,7 @@ use pointsman::oracle::Aggregate;
 use pointsman::{Loss, Oracle, Task};
 use serde::Deserialize;
 
-use crate::error::{ContentError, Error, name_of};
+use crate::error::{ContentError, Error, input_name};
 use crate::input::read_all;
 use crate::suggest::did_you_mean;
 
@@ -52,7 +52,7 @@ enum CostRow {
     ByName(BTreeMap<String, f64>),
 }
 
-/// A way into a file: the keys and places that lead to a value.
+/// The keys and places that lead to a value in the file.
 type KeyPath = Vec<Step>;
 
 /// A key of a table, or a place in an array.
@@ -62,16 +62,16 @@ enum Step {
     Place(usize),
 }
 
-/// What is wrong with a task, and where.
+/// The path of a bad value, and what is wrong with it.
 type Fault = (KeyPath, pointsman::Error);
 
-/// Says where something is wrong.
+/// Adds the path of the value to an error.
 fn at(path: impl IntoIterator<Item = Step>) -> impl FnOnce(pointsman::Error) -> Fault {
     let path = path.into_iter().collect();
     move |error| (path, error)
 }
 
-/// The line of the deepest value of a path that is there.
+/// The line of a path's value, or of the deepest table on the path that exists.
 fn line_of(text: &str, path: &[Step]) -> Option<usize> {
     let table = toml::de::DeTable::parse(text).ok()?;
     let (first, rest) = path.split_first()?;
@@ -155,7 +155,7 @@ struct RouteFile {
     cost: f64,
     #[serde(default = "bayes")]
     kind: String,
-    /// How many, how their labels are put together and how much they are smoothed: of a panel only.
+    /// Of a panel only: how many experts, how their labels are combined, and how much they are smoothed.
     experts: Option<u32>,
     aggregate: Option<String>,
     smoothing: Option<f64>,
@@ -195,19 +195,19 @@ fn bayes() -> String {
 /// Reads a task file; `-` is standard input.
 ///
 /// # Errors
-/// If the file cannot be read, is not TOML, has unknown keys, or its loss, oracles and prices make no task.
+/// If the file cannot be read, is not TOML, has unknown keys, or its loss, oracles and prices are not those of a task.
 pub fn read_task(path: impl AsRef<Path>) -> crate::error::Result<Task> {
     let path = path.as_ref();
-    let name = name_of(path);
+    let name = input_name(path);
     let text = String::from_utf8(read_all(path)?)
         .map_err(|_| Error::file(&name, "is not UTF-8 text: a task is a TOML file"))?;
-    parse_task(&text).map_err(Error::content(path))
+    parse_task(&text).map_err(Error::content(name))
 }
 
 /// Reads a task from the text of its file.
 ///
 /// # Errors
-/// If the text is not TOML, has unknown keys, or its loss, oracles and prices make no task.
+/// If the text is not TOML, has unknown keys, or its loss, oracles and prices are not those of a task.
 pub fn parse_task(text: &str) -> Result<Task, ContentError> {
     let file: TaskFile = toml::from_str(text).map_err(|e| {
         let line = e.span().map_or(1, |span| line_at(text, span.start));
@@ -217,7 +217,7 @@ pub fn parse_task(text: &str) -> Result<Task, ContentError> {
     build(file).map_err(|(path, reason)| ContentError::Task { line: line_of(text, &path), reason })
 }
 
-/// What to do about faults of TOML that people often make; nothing about others.
+/// What to do about frequent mistakes in TOML; empty for others.
 fn hint(text: &str, line: usize, message: &str) -> String {
     const TOP_LEVEL: [&str; 5] = ["abstain", "budget", "target_loss", "estimator", "ties"];
     let source = text.lines().nth(line.saturating_sub(1)).unwrap_or_default().trim();
@@ -228,7 +228,7 @@ fn hint(text: &str, line: usize, message: &str) -> String {
     let is_in_table = text.lines().take(line).any(|line| line.trim_start().starts_with('['));
     match unknown {
         Some(key) if TOP_LEVEL.contains(&key) && is_in_table => {
-            format!(": {key} is of the whole task: move it above the first [table]")
+            format!(": {key} belongs to the whole task: move it above the first [table]")
         }
         Some("price") => ": did you mean cost?".to_owned(),
         Some(key) => {

@@ -201,7 +201,7 @@ fn numbers_are_parsed_or_refused_with_advice() {
         ("[route]\nname = \"llm\"\ncost = 0.3\n", "line 1: "),
         (
             "[[route]]\nname = \"llm\"\ncost = 0.3\nbudget = 0.2\n",
-            "budget is of the whole task: move it above the first [table]",
+            "budget belongs to the whole task: move it above the first [table]",
         ),
         ("[[route]]\nprice = 0.3\n", "did you mean cost?"),
         ("abstian = 1.5\n", "did you mean \"abstain\"?"),

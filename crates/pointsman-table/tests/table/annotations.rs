@@ -42,7 +42,7 @@ fn refused(table: &str, labels: &str, filters: &[&str], parts: &[&str]) {
 }
 
 #[test]
-fn from_every_format() {
+fn annotations_of_every_format_give_the_same_votes() {
     let folder = Folder::new();
     let table = folder.file("table.csv", TABLE);
     let expected = vec![vec![1, 1], vec![1, 0], vec![1, 2]];
@@ -54,7 +54,7 @@ fn from_every_format() {
         .skip(1)
         .map(|line| {
             let cells: Vec<&str> = line.split(',').collect();
-            // Ids may be numbers here and text there; labels may be classes' indices.
+            // Ids may be numbers in one file and text in the other; labels may be indices of classes.
             let label = if cells[2] == "cat" { 0 } else { 1 };
             format!("{{\"id\":{},\"label\":{label},\"annotator\":\"{}\"}}\n", cells[1], cells[0])
         })
@@ -70,12 +70,12 @@ fn from_every_format() {
 }
 
 #[test]
-fn of_filtered_rows() {
+fn annotations_of_filtered_rows_are_not_missed() {
     let folder = Folder::new();
     let frame = join(&folder.file("table.csv", TABLE), &folder.file("labels.csv", LABELS), &["split=a"]).unwrap();
     assert_eq!(counts(&frame), [[1, 1], [1, 2]]);
     assert_eq!(frame.rows, [1, 3]);
-    // Rows left out need no labels.
+    // Filtered rows need no labels.
     refused(
         TABLE,
         "id,label\n1,cat\n2,cat\n",
@@ -87,7 +87,7 @@ fn of_filtered_rows() {
 }
 
 #[test]
-fn what_matches_is_joined_and_the_rest_is_counted() {
+fn matching_ids_are_joined_and_others_counted() {
     let folder = Folder::new();
     let table = folder.file("table.csv", TABLE);
     let labels = folder.file("labels.csv", "id,label\n9,cat\n1,cat\n8,dog\n1,dog\n8,cat\n3,dog\n");
@@ -99,7 +99,7 @@ fn what_matches_is_joined_and_the_rest_is_counted() {
         (joined.not_annotated.first.clone(), joined.not_in_table.first.clone()),
         (vec!["2".into()], vec!["9".into(), "8".into()])
     );
-    // A row that the filter leaves out has its id in the table all the same.
+    // The id of a filtered row is in the table.
     let joined = join(&table, &labels, &["split=a"]).unwrap().joined.unwrap();
     assert_eq!((joined.rows, joined.not_annotated.count, joined.not_in_table.count), (2, 0, 2));
     let strangers = folder.file("strangers.csv", "id,label\nq1,cat\nq2,dog\n");
@@ -108,7 +108,7 @@ fn what_matches_is_joined_and_the_rest_is_counted() {
         error.contains("strangers.csv: no id is one of") && error.contains("\"q1\"") && error.contains("\"1\""),
         "{error}"
     );
-    // Batches: the last one knows what is missing, whatever its rows.
+    // With batches, the last one reports what is missing.
     let in_batches = |strict| {
         let options = ReadOptions { batch_rows: 1, strict, ..options(&labels, &[]) };
         pointsman_table::batches(&table, &options).unwrap().collect::<Result<Vec<Frame>>>()
@@ -118,7 +118,7 @@ fn what_matches_is_joined_and_the_rest_is_counted() {
 }
 
 #[test]
-fn ids_that_several_rows_have_are_counted() {
+fn repeated_ids_are_counted() {
     let folder = Folder::new();
     let table = folder.file("table.csv", format!("{TABLE}1,1,0,b\n1,1,0,b\n3,0,1,b\n"));
     let frame = join(&table, &folder.file("labels.csv", LABELS), &[]).unwrap();
@@ -129,7 +129,7 @@ fn ids_that_several_rows_have_are_counted() {
 }
 
 #[test]
-fn instead_of_the_tables_own_votes() {
+fn annotations_replace_the_votes_of_the_table() {
     let folder = Folder::new();
     let table = folder.file("table.csv", "id,prob_cat,prob_dog,votes_cat,votes_dog\n1,1,0,7,7\n");
     let frame = join(&table, &folder.file("labels.csv", "id,label\n1,dog\n"), &[]).unwrap();
@@ -137,7 +137,7 @@ fn instead_of_the_tables_own_votes() {
 }
 
 #[test]
-fn that_do_not_fit() {
+fn annotations_that_do_not_fit_are_refused() {
     refused("prob_cat,prob_dog\n1,0\n", LABELS, &[], &["table.csv: no column id", "--columns id=NAME"]);
     refused(
         TABLE,
@@ -184,7 +184,7 @@ fn that_do_not_fit() {
 }
 
 #[test]
-fn a_name_that_was_perhaps_meant_is_suggested() {
+fn similar_names_are_suggested() {
     for (label, meant) in [("Cat", "did you mean \"cat\"?"), (" DOG ", "\"dog\"?"), ("dgo", "(cat, dog)")] {
         refused(TABLE, &format!("{LABELS}dan,1,{label}\n"), &[], &["is not among the classes", meant]);
     }
@@ -199,7 +199,7 @@ fn a_name_that_was_perhaps_meant_is_suggested() {
 }
 
 #[test]
-fn columns_go_by_other_names() {
+fn columns_can_have_other_names() {
     let folder = Folder::new();
     let table = folder.file("table.csv", TABLE.replace("id,", "uid,"));
     let own = LABELS.replace("annotator,id,label", "worker,uid,answer");
@@ -215,7 +215,7 @@ fn columns_go_by_other_names() {
     );
     let lines = "{\"uid\":1,\"answer\":\"cat\",\"worker\":\"ann\"}\n";
     assert_eq!(counts(&named(&folder.file("labels.jsonl", lines), columns).unwrap()), [[1, 0]]);
-    // Annotations may call ids by the usual name all the same.
+    // The annotations may still use the usual name of ids.
     let usual = folder.file("usual.csv", LABELS);
     assert_eq!(counts(&named(&usual, "id=uid").unwrap()).len(), 3);
     let error = |labels: &Path, columns: &str| named(labels, columns).unwrap_err().to_string();
@@ -225,7 +225,7 @@ fn columns_go_by_other_names() {
     assert!(error(&bad, columns).contains("row 3 (line 4), column answer: label \"cow\""));
     let lines = folder.file("bad.jsonl", "{\"uid\":1,\"tag\":\"cat\"}\n");
     assert!(error(&lines, columns).contains("row 1 (line 1): no column answer"));
-    // Names of columns that only annotations have do no harm where there are none.
+    // Names of columns of annotations are allowed without annotations.
     let alone = ReadOptions { columns: columns.parse().unwrap(), ..ReadOptions::default() };
     assert!(read_frame(&table, &alone).is_ok());
     let labelled = ReadOptions { need: Need::Votes, ..alone.clone() };
@@ -234,9 +234,9 @@ fn columns_go_by_other_names() {
     assert_eq!(alone.columns.to_string(), columns);
 }
 
-/// The table calls its ids `id`, the annotations call them otherwise.
+/// The ids are called `id` in the table and otherwise in the annotations.
 #[test]
-fn names_of_columns_may_differ_in_case() {
+fn column_names_may_differ_in_case() {
     let folder = Folder::new();
     let table = folder.file("table.csv", TABLE);
     let text = LABELS.replace("annotator,id,label", "Annotator,ID,Label");
@@ -281,7 +281,7 @@ fn labels_are_sorted_by_date() {
 }
 
 #[test]
-fn rows_sorted_by_annotator_do_not_tell_who_labelled_first() {
+fn rows_sorted_by_annotator_are_reported() {
     let folder = Folder::new();
     let items: Vec<u32> = (0..12).collect();
     let rows: String = items.iter().map(|id| format!("{id},0.5,0.5\n")).collect();
@@ -312,16 +312,16 @@ fn rows_sorted_by_annotator_do_not_tell_who_labelled_first() {
 }
 
 #[test]
-fn ids_may_go_by_another_name_in_the_annotations_alone() {
+fn ids_may_have_another_name_in_the_annotations_only() {
     let folder = Folder::new();
     let (table, labels) = (folder.file("table.csv", TABLE), folder.file("l.csv", LABELS.replacen("id", "item", 1)));
     let named = ReadOptions { columns: "id=item".parse().unwrap(), ..options(&labels, &[]) };
     assert_eq!(counts(&read_frame(&table, &named).unwrap()), [[1, 1], [1, 0], [1, 2]]);
 }
 
-/// A hundred thousand labels that are no class, and as many annotators, are not listed.
+/// A hundred thousand classes or annotators are not all listed.
 #[test]
-fn messages_stay_short_however_many_names_there_are() {
+fn messages_list_few_of_many_names() {
     let folder = Folder::new();
     let table = folder.file("table.csv", TABLE);
     let header = "annotator,id,label\n";
@@ -335,22 +335,22 @@ fn messages_stay_short_however_many_names_there_are() {
     assert!(error.contains("did you mean \"annotator 7\"?") && error.len() < 800, "{error}");
 }
 
-/// Tables and annotations come from different programs.
+/// Tables and annotations may come from different programs.
 #[test]
-fn columns_are_separated_by_what_the_header_has() {
+fn delimiter_of_annotations_is_found_in_the_header() {
     let folder = Folder::new();
     let tables = [folder.file("commas.csv", TABLE), folder.file("semicolons.csv", TABLE.replace(',', ";"))];
-    for (table, told) in tables.iter().zip([None, Some(";".parse().unwrap())]) {
+    for (table, delimiter) in tables.iter().zip([None, Some(";".parse().unwrap())]) {
         for separator in [",", ";", "\t", "|"] {
             let labels = folder.file("labels.csv", LABELS.replace(',', separator));
-            let frame = read_frame(table, &ReadOptions { delimiter: told, ..options(&labels, &[]) }).unwrap();
+            let frame = read_frame(table, &ReadOptions { delimiter, ..options(&labels, &[]) }).unwrap();
             assert_eq!(counts(&frame), [[1, 1], [1, 0], [1, 2]], "{separator:?}");
         }
     }
 }
 
 #[test]
-fn lines_are_counted_whatever_ends_them() {
+fn lines_are_counted_with_any_line_ends() {
     let rows = ["ann,1,cat", "ann,2,cat", "ann,3,cow"];
     for ends in [
         ["\n"; 3],
@@ -368,7 +368,7 @@ fn lines_are_counted_whatever_ends_them() {
     }
     let quoted = "annotator,id,label\r\n\"a\r\nb\",1,cat\r\n\r\nann,2,cow\n";
     refused(TABLE, quoted, &[], &["row 2 (line 5)"]);
-    // Longer than what is read at a time.
+    // Longer than the read buffer.
     let long = format!("annotator,id,label\r\n{}ann,1,cow\n", "x,1,cat\r\n".replace("x", &"y".repeat(999)));
     refused(TABLE, &long, &[], &["row 2 (line 3)"]);
     let many: String = (0..3582).map(|i| format!("annotator {i},{},cat\r\n", i % 3 + 1)).collect();
@@ -376,7 +376,7 @@ fn lines_are_counted_whatever_ends_them() {
 }
 
 #[test]
-fn columns_given_twice_or_late() {
+fn columns_given_twice_or_late_are_refused() {
     refused(TABLE, "id,label,label\n1,cat,dog\n", &[], &["column label is given twice"]);
     refused(TABLE, "id,id,label\n1,1,dog\n", &[], &["column id is given twice"]);
     let folder = Folder::new();
@@ -389,9 +389,9 @@ fn columns_given_twice_or_late() {
     assert!(error.contains("row 1") && error.contains("label: is given twice"), "{error}");
 }
 
-/// The first labels of every item, in the file's order, whatever the format.
+/// The first labels of every item, in the order of the file, in every format.
 #[test]
-fn the_first_labels_only() {
+fn only_the_first_labels_count_if_asked_for() {
     let folder = Folder::new();
     let table = folder.file("table.csv", TABLE);
     let read = |path: &Path, annotations: Option<&Path>, first: u32| {
@@ -403,7 +403,7 @@ fn the_first_labels_only() {
     };
     let long = folder.file("labels.csv", LABELS);
     assert_eq!(counts(&read(&table, Some(&long), 1).unwrap()), [[1, 0], [1, 0], [0, 1]]);
-    // An item that has fewer keeps what it has.
+    // An item with fewer labels keeps them all.
     assert_eq!(counts(&read(&table, Some(&long), 2).unwrap()), [[1, 1], [1, 0], [0, 2]]);
     let lists = "{\"probs\":{\"cat\":0.5,\"dog\":0.5},\"votes\":[9,9],\"labels\":[\"dog\",\"cat\",\"cat\"]}\n\
                  {\"probs\":{\"cat\":1,\"dog\":0},\"votes\":[9,9],\"labels\":[\"cat\"]}\n";
@@ -420,7 +420,7 @@ fn the_first_labels_only() {
     for name in ["lists.parquet", "lists.arrow"] {
         assert_eq!(counts(&read(&folder.path(name), None, 2).unwrap()), [[1, 1], [2, 0]], "{name}");
     }
-    // A label beyond the first ones is checked all the same.
+    // Labels beyond the first ones are still checked.
     let bad = folder.file("bad.jsonl", lists.replace("\"cat\",\"cat\"]", "\"cat\",\"cow\"]"));
     assert!(read(&bad, None, 2).unwrap_err().to_string().contains("cow"));
     let counted = folder.file("counted.csv", "prob_cat,prob_dog,votes_cat,votes_dog\n1,0,3,2\n");
@@ -430,7 +430,7 @@ fn the_first_labels_only() {
     }
 }
 
-/// Names and order are kept, and all labels of somebody can be left out.
+/// Names and order are kept, and all labels of an annotator can be left out.
 #[test]
 fn annotators_keep_their_names_and_may_be_left_out() {
     let folder = Folder::new();
@@ -453,7 +453,7 @@ fn annotators_keep_their_names_and_may_be_left_out() {
     );
     assert_eq!((frame.rows_without_labels, annotations.rows()), (0, 3));
 
-    // Row 2 has labels of ann alone.
+    // Row 2 has only labels of ann.
     let frame = read(&["ann"], 0).unwrap();
     assert_eq!((counts(&frame), frame.rows.clone()), (vec![vec![0, 1], vec![1, 1]], vec![1, 3]));
     let annotations = frame.annotations.as_ref().unwrap();
@@ -461,7 +461,7 @@ fn annotators_keep_their_names_and_may_be_left_out() {
     assert_eq!(annotations.names(), ["bob", "cy"]);
     assert_eq!(annotations.labels(1).iter().map(|l| (l.annotator, l.class)).collect::<Vec<_>>(), [(0, 1), (1, 0)]);
     assert_eq!(frame.ids.as_deref(), Some(&["1".to_owned(), "3".to_owned()][..]));
-    // The first labels are those that were given first, whoever is left out of them.
+    // The first labels are those given first, including those of annotators left out.
     assert_eq!(counts(&read(&["bob"], 2).unwrap()), [[1, 0], [1, 0], [0, 1]]);
     for (without, part) in [
         (vec!["dan"], "no annotator is called \"dan\": there are ann, bob, cy"),
@@ -484,7 +484,7 @@ fn annotators_keep_their_names_and_may_be_left_out() {
     };
     let error = read_frame(&more, &options).unwrap_err().to_string();
     assert!(error.contains("no row has a label left"), "{error}");
-    // Batches of which some lose all their rows.
+    // All rows of some batches are dropped.
     let options = ReadOptions { filters: Vec::new(), batch_rows: 1, ..options };
     let frames: Vec<Frame> = pointsman_table::batches(&more, &options).unwrap().map(Result::unwrap).collect();
     assert_eq!(frames.iter().map(|frame| frame.rows.clone()).collect::<Vec<_>>(), [[4]]);

@@ -1,4 +1,4 @@
-//! Whatever is wrong with a file, the message names the file, the row, the column and the value.
+//! Files with errors: every message names the file, the row, the column and the value.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use pointsman_table::{Need, ReadOptions, parse_task, read, read_frame};
 
 use crate::support::{Entry, Folder, array, arrow_file, crc, deflated, parquet, unicode, zip, zip_entries};
 
-/// Reading the file fails, in one line that names it and has all the given parts.
+/// Asserts that reading fails with one line that names the file and has all the given parts.
 #[track_caller]
 fn refused(path: &Path, parts: &[&str]) {
     let error = read(path).expect_err("the file was read").to_string();
@@ -67,7 +67,7 @@ fn doubles(name: &str, shape: &str, values: &[f64]) -> (String, Vec<u8>) {
 }
 
 #[test]
-fn no_file_at_all() {
+fn missing_files_are_refused() {
     let folder = Folder::new();
     refused(&folder.path("missing.csv"), &["no such file"]);
     for format in ["csv", "tsv", "jsonl", "parquet", "arrow", "npz"] {
@@ -80,7 +80,7 @@ fn no_file_at_all() {
 }
 
 #[test]
-fn no_rows() {
+fn files_without_rows_are_refused() {
     csv("prob_a,prob_b\n", &["no rows"]);
     jsonl("\n\n", &["no rows"]);
     columns(vec![("prob_a", reals(&[])), ("prob_b", reals(&[]))], &["no rows"]);
@@ -88,10 +88,10 @@ fn no_rows() {
 }
 
 #[test]
-fn columns_that_are_missing_doubled_or_too_many() {
+fn missing_repeated_and_unknown_columns_are_refused() {
     csv("p_a,p_b\n0.5,0.5\n", &["no predictions", "prob_", "columns found: p_a, p_b", "--columns probs=NAME"]);
-    csv("p_a;p_b\n0,5;0,5\n", &["no predictions", "commas, or say that semicolons do"]);
-    csv("prob_a;prob_b\n0,5;0,5\n", &["one class", "commas, or say that semicolons do"]);
+    csv("p_a;p_b\n0,5;0,5\n", &["no predictions", "commas, or name semicolons as the delimiter"]);
+    csv("prob_a;prob_b\n0,5;0,5\n", &["one class", "commas, or name semicolons as the delimiter"]);
     csv("prob_a,x_y\n1,2\n", &["one class only (a)"]);
     csv("prob_a,prob_b,prob_a\n1,0,0\n", &["column prob_a is given twice"]);
     csv("prob_a,prob_b,votes_a\n1,0,1\n", &["no column votes_b", "a, b"]);
@@ -126,20 +126,20 @@ fn columns_that_are_missing_doubled_or_too_many() {
 }
 
 #[test]
-fn needs_are_checked() {
+fn needed_columns_must_be_there() {
     let folder = Folder::new();
     let path = folder.file("table.csv", "prob_a,prob_b,split\n1,0,0\n");
     let error = |need| read_frame(&path, &ReadOptions { need, ..ReadOptions::default() }).unwrap_err().to_string();
     said(&path, &error(Need::Votes), &["no votes", "votes_<class>", "columns found: prob_a, prob_b, split"]);
     said(&path, &error(Need::VotesOrTruth), &["no votes and no truth", "true_<class>"]);
-    // Deciding needs neither, so what is wrong with them does not matter.
+    // Deciding needs neither, so their errors do not matter.
     let path = folder.file("table.csv", "prob_a,prob_b,votes_a,true_x\n1,0,many,7\n");
     let options = ReadOptions { need: Need::Predictions, ..ReadOptions::default() };
     assert!(!read_frame(&path, &options).unwrap().table.has_votes());
 }
 
 #[test]
-fn values_that_are_no_numbers() {
+fn csv_values_that_are_not_numbers_are_refused() {
     csv(
         "prob_a,prob_b\n1,0\n\"0,3\",0.7\n",
         &["row 2 (line 3), column prob_a: \"0,3\" is not a number: use a decimal point"],
@@ -166,7 +166,7 @@ fn values_that_are_no_numbers() {
 }
 
 #[test]
-fn values_in_json_that_are_no_numbers() {
+fn json_values_that_are_not_numbers_are_refused() {
     let good = "{\"probs\":{\"a\":1,\"b\":0}}\n";
     jsonl(
         format!("{good}{{\"probs\":{{\"a\":\"0.5\",\"b\":0.5}}}}"),
@@ -198,7 +198,7 @@ fn values_in_json_that_are_no_numbers() {
 }
 
 #[test]
-fn values_in_columns_that_are_no_numbers() {
+fn arrow_values_that_are_not_numbers_are_refused() {
     let text: ArrayRef = Arc::new(StringArray::from(vec!["0.5", "x"]));
     columns(
         vec![("prob_a", text), ("prob_b", reals(&[0.5, 0.5]))],
@@ -234,7 +234,7 @@ fn values_in_columns_that_are_no_numbers() {
 }
 
 #[test]
-fn values_in_arrays_that_are_no_numbers() {
+fn numpy_values_that_are_not_numbers_are_refused() {
     let probs = || doubles("probs", "(2, 2)", &[1.0, 0.0, 0.5, 0.5]);
     npz(&[doubles("probs", "(2, 2)", &[1.0, 0.0, 0.5, f64::NAN])], &["row 2, column probs[1, 1]: NaN"]);
     npz(
@@ -248,12 +248,12 @@ fn values_in_arrays_that_are_no_numbers() {
     );
     npz(&[probs(), doubles("votes", "(2, 2)", &[1.0, 0.0, 0.0, 0.0])], &["row 2, column votes[1]: no votes"]);
     npz(&[probs(), array("labels", "|i1", false, "(2, 1)", vec![1, 2])], &["row 2, column labels[1, 0]: label \"2\""]);
-    npz(&[array("probs", "<U1", false, "(1, 2)", vec![0; 8])], &["row 1, column probs[0, 0]: text is not a number"]);
+    npz(&[array("probs", "<U1", false, "(1, 2)", vec![0; 8])], &["row 1, column probs[0, 0]: \"\" is not a number"]);
     npz(&[doubles("probs", "(1, 1, 2)", &[1.0, 0.0])], &["no predictions"]);
 }
 
 #[test]
-fn votes_that_are_no_counts() {
+fn votes_that_are_not_counts_are_refused() {
     let row = |votes: &str| format!("prob_a,prob_b,votes_a,votes_b\n1,0,3,1\n1,0,{votes}\n");
     csv(row("2.5,1"), &["row 2 (line 3), column votes_a: 2.5 votes: give whole counts"]);
     csv(row("1,-1"), &["row 2 (line 3), column votes_b: -1 votes"]);
@@ -281,7 +281,7 @@ fn votes_that_are_no_counts() {
 }
 
 #[test]
-fn text_that_is_no_table() {
+fn text_that_is_not_a_table_is_refused() {
     csv("prob_a,prob_b\n1,0\n1\n", &["row 2 (line 3): 1 values, but the header has 2 columns"]);
     csv("prob_a,prob_b\n1,0,3\n", &["row 1 (line 2): 3 values"]);
     csv(b"prob_a,prob_b\n1,\xff\xfe\n", &["row 1 (line 2), column prob_b", "not UTF-8"]);
@@ -290,7 +290,7 @@ fn text_that_is_no_table() {
 }
 
 #[test]
-fn an_unclosed_quote_is_named_with_the_row_that_opens_it() {
+fn unclosed_quote_is_reported_at_the_row_that_opens_it() {
     csv("prob_a,prob_b\n\"1,0\n1,0\n", &["row 1 (line 2)", "quote that opens here is never closed"]);
     csv("prob_a,prob_b,id\n1,0,x\n1,0,\"y\n1,0,z", &["row 2 (line 3)", "never closed"]);
     csv("prob_a,prob_b,id\r\n1,0,x\r\n1,0,\"y\r\n", &["row 2 (line 3)", "never closed"]);
@@ -302,7 +302,7 @@ fn an_unclosed_quote_is_named_with_the_row_that_opens_it() {
 }
 
 #[test]
-fn text_in_another_encoding_is_named() {
+fn text_in_another_encoding_is_refused() {
     for (mark, big) in [([0xff, 0xfe], false), ([0xfe, 0xff], true)] {
         let units = "prob_a,prob_b\n1,0\n".encode_utf16();
         let text = units.flat_map(|unit| if big { unit.to_be_bytes() } else { unit.to_le_bytes() });
@@ -311,14 +311,14 @@ fn text_in_another_encoding_is_named() {
 }
 
 #[test]
-fn a_quote_never_closed_is_not_held_in_memory() {
+fn unclosed_quote_does_not_fill_the_memory() {
     let mut text = b"prob_a,prob_b\n1,0\n\"1,0\n".to_vec();
     text.resize(70 << 20, b'0');
     csv(text, &["after row 1", "longer than 64 MB", "quote"]);
 }
 
 #[test]
-fn names_cannot_write_to_the_terminal() {
+fn control_characters_of_names_are_escaped() {
     csv("prob_a,\"prob_\u{1b}[2J\nerror: b\"\n1,x\n", &["column prob_\\u{1b}[2J\\nerror: b: \"x\" is not"]);
     csv("prob_a,\"prob_\r\"\n0.4,0.4\n", &["one class only"]);
     jsonl("{\"probs\":{\"a\":1,\"\\u0007\":-2}}", &["column probs.\\u{7}: -2"]);
@@ -327,7 +327,7 @@ fn names_cannot_write_to_the_terminal() {
 }
 
 #[test]
-fn arrays_that_lie() {
+fn arrays_with_false_claims_are_refused() {
     let bomb = |shape: &str| array("probs", "<f8", false, shape, vec![0; 16]);
     npz(&[bomb("(1000000000000, 1000)")], &["array probs", "does not fit its"]);
     npz(&[bomb("(18446744073709551615, 18446744073709551615)")], &["array probs", "does not fit its"]);
@@ -341,7 +341,7 @@ fn arrays_that_lie() {
     npz(&[("readme.txt".into(), b"hello".to_vec())], &["is a zip archive of readme.txt, not of numpy arrays"]);
     npz(&[], &["no predictions", "columns found: none"]);
     let folder = Folder::new();
-    // The zip's directory claims as much as the array's header, but the data is not there.
+    // The zip's directory claims the same size as the array's header, but the data is missing.
     let (name, data) = array("probs", "<f8", false, "(100000000, 2)", vec![0; 16]);
     let size = data.len() - 16 + 1_600_000_000;
     for method in [0, 8] {
@@ -356,7 +356,7 @@ fn arrays_that_lie() {
 }
 
 #[test]
-fn parquet_compressed_with_what_is_not_supported() {
+fn unsupported_compression_of_parquet_is_named() {
     // Two rows of prob_a and prob_b, compressed with Brotli by another library.
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/table/brotli.parquet");
     refused(&path, &["column prob_a is compressed with BROTLI", "snappy, gzip, lz4 and zstd"]);

@@ -1,4 +1,4 @@
-//! Damaged files: cut short, overwritten, or junk from the start. None may panic or run away with memory.
+//! Damaged files: cut short, overwritten, or junk from the start. None may panic or allocate without bound.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use crate::support::{
     Folder, Layout, Nesting, Precision, Sample, arrow_file, arrow_stream, deflated, parquet, zip, zstd,
 };
 
-/// A small generator of numbers, the same on every run.
+/// A small random generator, the same on every run.
 struct Numbers(u64);
 
 impl Numbers {
@@ -64,7 +64,7 @@ fn binary_files(folder: &Folder) -> Vec<PathBuf> {
 }
 
 #[test]
-fn cut_short() {
+fn files_cut_short_are_refused() {
     let folder = Folder::new();
     for path in binary_files(&folder) {
         let bytes = std::fs::read(&path).unwrap();
@@ -76,7 +76,7 @@ fn cut_short() {
             let cut = folder.file(&name, &bytes[..length]);
             let error = match read(&cut) {
                 Err(error) => error.to_string(),
-                // A stream may end without saying so.
+                // A stream may end without an end marker.
                 Ok(_) if stream && length + 8 >= bytes.len() => continue,
                 Ok(_) => panic!("{} cut to {length} of {} bytes was read", path.display(), bytes.len()),
             };
@@ -86,7 +86,7 @@ fn cut_short() {
 }
 
 #[test]
-fn overwritten() {
+fn overwritten_files_do_not_panic() {
     let rounds: usize = std::env::var("POINTSMAN_DAMAGE").ok().and_then(|n| n.parse().ok()).unwrap_or(60);
     let folder = Folder::new();
     let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15);
@@ -109,7 +109,7 @@ fn overwritten() {
                 };
             }
             let path = folder.file(&name, &damaged);
-            // Whether it can still be read depends on what was hit; that an answer comes does not.
+            // Whether it can still be read depends on the byte; it must not panic.
             let whole = read(&path);
             let options = ReadOptions { need: Need::Predictions, batch_rows: 2, ..ReadOptions::default() };
             let part = read_frame(&path, &options);
@@ -121,7 +121,7 @@ fn overwritten() {
 }
 
 #[test]
-fn junk() {
+fn junk_is_refused() {
     let folder = Folder::new();
     let mut numbers = Numbers(42);
     let junk: Vec<u8> = (0..5000).map(|_| numbers.next() as u8).collect();

@@ -15,7 +15,7 @@ use crate::support::{
     Folder, Layout, Nesting, Precision, Sample, array, arrow_file, arrow_stream, deflated, parquet, unicode, zip, zstd,
 };
 
-/// Every file a sample of named classes can be written as.
+/// A sample of named classes in every format and layout.
 fn files(folder: &Folder, sample: &Sample) -> Vec<PathBuf> {
     let mut files = vec![
         folder.file("wide.csv", sample.text(',')),
@@ -56,7 +56,7 @@ fn files(folder: &Folder, sample: &Sample) -> Vec<PathBuf> {
 }
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
-    // Two members in a row, as tools that append make them.
+    // Two members one after the other, as tools that append write them.
     let (one, two) = bytes.split_at(bytes.len() / 2);
     let member = |part: &[u8]| {
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
@@ -78,13 +78,13 @@ fn check(path: &Path, sample: &Sample) {
 }
 
 #[test]
-fn named_classes() {
+fn named_classes_read_back_from_every_format() {
     let (folder, sample) = (Folder::new(), Sample::new(20));
     files(&folder, &sample).iter().for_each(|path| check(path, &sample));
 }
 
 #[test]
-fn classes_without_names() {
+fn unnamed_classes_read_back_from_every_format() {
     let (folder, sample) = (Folder::new(), Sample::new(20).unnamed());
     check(&folder.file("lists.jsonl", sample.jsonl(Layout::Lists)), &sample);
     let path = folder.path("lists.parquet");
@@ -112,7 +112,7 @@ fn single_precision_is_converted_exactly() {
 }
 
 #[test]
-fn batches_are_the_whole_cut_up() {
+fn batches_together_are_the_whole_table() {
     let (folder, sample) = (Folder::new(), Sample::new(23));
     for path in files(&folder, &sample) {
         let whole = read_frame(&path, &ReadOptions::default()).unwrap();
@@ -171,7 +171,7 @@ fn batches_can_be_sent_to_another_thread() {
     sent::<pointsman_table::TableWriter>();
 }
 
-/// Maps have no order, and maps of votes need not name the classes that got none.
+/// The keys of maps may be in any order, and maps of votes may leave out classes without votes.
 #[test]
 fn maps_are_read_by_name() {
     let folder = Folder::new();
@@ -185,7 +185,7 @@ fn maps_are_read_by_name() {
     let options = ReadOptions { classes: Some(vec!["cat".into(), "dog".into()]), ..ReadOptions::default() };
     let turned = read_frame(&file, &options).unwrap().table;
     assert_eq!(turned, expected(["cat", "dog"], vec![0.75, 0.25, 0.5, 0.5], vec![3, 0, 2, 1]));
-    // Other classes are said to be others, not read as these.
+    // Unknown classes are refused.
     let options = ReadOptions { classes: Some(vec!["cat".into(), "owl".into()]), ..ReadOptions::default() };
     assert_eq!(read_frame(&file, &options).unwrap().table.classes(), ["dog", "cat"]);
     let unknown = folder.file("unknown.jsonl", rows.replace("{\"dog\":1,", "{\"owl\":1,"));
@@ -193,7 +193,7 @@ fn maps_are_read_by_name() {
 }
 
 #[test]
-fn numpy_arrays_of_every_kind() {
+fn numpy_arrays_of_every_type_are_read() {
     let folder = Folder::new();
     // 0.5, 0.25, 0.25 and 0, 1, 0 in half precision.
     let half: Vec<u8> = [0x3800_u16, 0x3400, 0x3400, 0, 0x3c00, 0].iter().flat_map(|x| x.to_le_bytes()).collect();
@@ -228,7 +228,7 @@ fn numpy_arrays_of_every_kind() {
 }
 
 #[test]
-fn numpy_arrays_column_by_column() {
+fn numpy_arrays_in_fortran_order_are_read() {
     let folder = Folder::new();
     let probs = [0.5_f64, 0.0, 0.25, 1.0, 0.25, 0.0].iter().flat_map(|x| x.to_le_bytes()).collect();
     let entries = [
@@ -260,7 +260,7 @@ fn labels_are_names_or_indices() {
 }
 
 #[test]
-fn formats_are_recognised() {
+fn formats_are_recognised_by_extension_and_first_bytes() {
     let (folder, sample) = (Folder::new(), Sample::new(3));
     for path in files(&folder, &sample) {
         let renamed = folder.file("table.unknown", std::fs::read(&path).unwrap());
@@ -269,12 +269,12 @@ fn formats_are_recognised() {
         }
     }
     assert_eq!("ndjson".parse::<Format>().unwrap(), Format::Jsonl);
-    assert_eq!(Format::of_path("a/b.FEATHER"), Some(Format::Arrow));
-    assert_eq!(Format::of_path("a/b.tsv.ZST"), Some(Format::Tsv));
+    assert_eq!(Format::from_path("a/b.FEATHER"), Some(Format::Arrow));
+    assert_eq!(Format::from_path("a/b.tsv.ZST"), Some(Format::Tsv));
     assert!("xlsx".parse::<Format>().unwrap_err().to_string().contains("parquet"));
 }
 
-/// A pipe cannot be wound back: formats that need that are spooled, and all are told by their first bytes.
+/// A pipe cannot be rewound: formats that need that are spooled, and all are recognised by their first bytes.
 #[cfg(unix)]
 #[test]
 fn pipes_are_read() {

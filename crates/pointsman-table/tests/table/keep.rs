@@ -1,4 +1,4 @@
-//! Columns that are passed on: the same values, and the same types where the formats have them.
+//! Columns that are passed on: the same values, and the same types if both formats have them.
 
 use std::fs;
 use std::path::Path;
@@ -23,7 +23,7 @@ fn options() -> ReadOptions {
     ReadOptions { keep_columns: true, allow_empty: true, classes, ..ReadOptions::default() }
 }
 
-/// Writes every column of a table to another file, in batches of so many rows.
+/// Writes every column of a table to another file, in batches of `batch_rows` rows.
 fn copy(from: &Path, to: &Path, batch_rows: usize) -> Result<Batches> {
     copy_as(from, to, None, batch_rows)
 }
@@ -63,7 +63,7 @@ const CSV: &str =
     "id,prob_no,prob_yes,note,zip,true_no\n7,0.50,0.5,\"a, \"\"b\"\"\",01234,1\n8,1,0,,00001,\nx,.25,.75,é,,3\n";
 
 #[test]
-fn csv_is_copied_byte_by_byte_and_read_names_become_numbers_elsewhere() {
+fn csv_is_copied_exactly_and_columns_with_a_role_become_numbers_elsewhere() {
     let folder = Folder::new();
     fs::write(folder.path("in.csv"), CSV).unwrap();
     assert_eq!(copied(&folder, "in.csv", "out.csv"), CSV);
@@ -106,7 +106,7 @@ const JSONL: &str = r#"{"probs":{"no":0.5,"yes":0.5},"tags":["a","b"],"meta":{"n
 "#;
 
 #[test]
-fn jsonl_keeps_every_value_and_what_is_not_there_stays_away() {
+fn jsonl_keeps_every_value_and_missing_keys_stay_missing() {
     let folder = Folder::new();
     fs::write(folder.path("in.jsonl"), JSONL).unwrap();
     copy(&folder.path("in.jsonl"), &folder.path("out.jsonl"), 10).unwrap();
@@ -117,7 +117,7 @@ fn jsonl_keeps_every_value_and_what_is_not_there_stays_away() {
 }
 
 #[test]
-fn lists_and_maps_of_jsonl_stay_nested_where_the_output_can_hold_them() {
+fn lists_and_maps_of_jsonl_stay_nested_in_formats_that_nest() {
     let folder = Folder::new();
     fs::write(folder.path("in.jsonl"), JSONL).unwrap();
     copy(&folder.path("in.jsonl"), &folder.path("out.parquet"), 10).unwrap();
@@ -127,13 +127,13 @@ fn lists_and_maps_of_jsonl_stay_nested_where_the_output_can_hold_them() {
     assert!(matches!(of("probs"), DataType::Struct(_)) && matches!(of("tags"), DataType::List(_)), "{fields:?}");
     assert!(matches!(of("meta"), DataType::Struct(fields) if fields.len() == 2), "{fields:?}");
     assert_eq!((of("mixed"), of("big"), of("flag")), (DataType::Utf8, DataType::Utf8, DataType::Boolean));
-    // And back, where nothing differs but that what was absent is null and what was mixed is text.
+    // And back: the only differences are that missing keys are null and mixed values are text.
     let lines = copied(&folder, "out.parquet", "again.jsonl");
     let first: serde_json::Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
     assert_eq!(first["meta"], serde_json::json!({"n": 1, "deep": [{"x": 1.5}]}));
     assert_eq!(first["tags"], serde_json::json!(["a", "b"]));
     assert_eq!((&first["mixed"], &first["big"]), (&"1".into(), &"18446744073709551615".into()));
-    // Text has no lists: they are JSON.
+    // Lists are JSON in CSV.
     copy(&folder.path("in.jsonl"), &folder.path("out.csv"), 10).unwrap();
     let text = fs::read_to_string(folder.path("out.csv")).unwrap();
     let first = text.lines().nth(1).unwrap();
@@ -141,7 +141,7 @@ fn lists_and_maps_of_jsonl_stay_nested_where_the_output_can_hold_them() {
 }
 
 #[test]
-fn a_value_that_does_not_fit_the_first_rows_is_named() {
+fn value_that_does_not_fit_the_first_rows_is_named() {
     let folder = Folder::new();
     let rows = [r#""n":1"#, r#""n":2"#, r#""n":"three""#].map(|n| format!("{{\"probs\":[0.5,0.5],{n}}}\n"));
     fs::write(folder.path("in.jsonl"), rows.concat()).unwrap();
@@ -177,7 +177,7 @@ fn types_of_parquet_and_arrow_are_kept() {
     let types = |name: &str| parquet(&folder.path(name)).0;
     copied(&folder, "in.parquet", "out.parquet");
     assert_eq!(types("out.parquet"), types("in.parquet"));
-    // Through an Arrow file, whose dictionaries are written out, and text, which tells no types.
+    // Through an Arrow file, which has no dictionaries, and text, which has no types.
     copied(&folder, "in.parquet", "out.arrow");
     copied(&folder, "out.arrow", "again.parquet");
     let mut wanted = types("in.parquet");
@@ -210,7 +210,7 @@ fn numpy_arrays_keep_their_types_and_shapes() {
 }
 
 #[test]
-fn filters_choose_rows_of_kept_columns_too() {
+fn filters_apply_to_kept_columns() {
     let folder = Folder::new();
     fs::write(folder.path("in.csv"), "prob_no,prob_yes,s\n0.5,0.5,a\n0.25,0.75,b\n0.1,0.9,a\n").unwrap();
     for to in ["in.csv", "in.parquet", "in.jsonl", "in.npz"] {
@@ -225,7 +225,7 @@ fn filters_choose_rows_of_kept_columns_too() {
 }
 
 #[test]
-fn tables_without_rows_are_tables_if_that_is_allowed() {
+fn tables_without_rows_are_read_if_allowed() {
     let folder = Folder::new();
     fs::write(folder.path("in.csv"), "id,prob_no,prob_yes\n").unwrap();
     fs::write(folder.path("in.jsonl"), "").unwrap();
@@ -235,7 +235,7 @@ fn tables_without_rows_are_tables_if_that_is_allowed() {
         assert_eq!(copied(&folder, to, "back.csv"), "id,prob_no,prob_yes\n", "{to}");
     }
     assert_eq!(copied(&folder, "in.jsonl", "out.jsonl"), "");
-    // Nested columns show nothing of their shape.
+    // The shape of nested columns is not known.
     let rows = "{\"probs\":{\"no\":0.5,\"yes\":0.5}}\n";
     fs::write(folder.path("one.jsonl"), rows).unwrap();
     copied(&folder, "one.jsonl", "one.parquet");
@@ -265,7 +265,7 @@ fn long_rows_end_a_batch_early() {
 }
 
 #[test]
-fn unneeded_columns_of_any_kind_do_not_stop_a_table() {
+fn unneeded_columns_of_any_type_are_ignored() {
     let folder = Folder::new();
     let text = StringArray::from(vec!["x"; 2]);
     let columns: Vec<(&str, ArrayRef)> = vec![
@@ -304,9 +304,9 @@ fn instants_are_written_in_utc_and_filtered_by_their_text() {
     }
 }
 
-/// Each value is looked up by its own key: once per row, not once per row and row.
+/// Each value is looked up by its own key, so that the time is linear in the rows.
 #[test]
-fn long_columns_of_dictionaries_are_written_at_once() {
+fn long_columns_of_dictionaries_are_written_in_linear_time() {
     let folder = Folder::new();
     let words: DictionaryArray<Int8Type> = (0..100_000).map(|i| ["x", "y", "z"][i % 3]).collect();
     arrow_file(&folder.path("in.arrow"), &with_column("word", Arc::new(words)), None);
@@ -314,7 +314,7 @@ fn long_columns_of_dictionaries_are_written_at_once() {
     for to in ["out.csv", "out.jsonl", "out.npz", "out.arrow"] {
         copy(&folder.path("in.arrow"), &folder.path(to), 100_000).unwrap();
     }
-    // Quadratic, this took minutes.
+    // In quadratic time this took minutes.
     assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
     let text = fs::read_to_string(folder.path("out.csv")).unwrap();
     assert_eq!((text.lines().count(), text.lines().last()), (100_001, Some("0.5,0.5,x")));
@@ -335,10 +335,10 @@ fn types_that_cannot_be_text_are_named() {
     copy(&folder.path("in.arrow"), &folder.path("out.arrow"), 10).unwrap();
 }
 
-/// Whoever reads a stream gets whole batches or nothing of them.
+/// Readers of a stream get only whole batches.
 #[cfg(target_os = "linux")]
 #[test]
-fn of_a_batch_with_a_value_that_cannot_be_written_a_stream_gets_nothing() {
+fn batch_with_a_value_that_cannot_be_written_is_not_written_to_a_stream() {
     use std::io::Read;
     use std::os::fd::AsRawFd;
     let folder = Folder::new();

@@ -23,7 +23,7 @@ fn percentages_and_rounded_numbers_are_divided_by_their_sum() {
     assert_eq!(frame.table.oracles().next(), Some(("gpt", &[0.25, 0.75][..])));
 }
 
-/// Rows that may be read without it stay as they are, bit by bit.
+/// Rows that can be read without the option do not change in any bit.
 #[test]
 fn rows_that_sum_to_one_stay_as_they_are() {
     let text = "prob_a,prob_b,votes_a,votes_b\n0.4999,0.5,1,0\n0.1,0.9,1,0\n";
@@ -32,7 +32,7 @@ fn rows_that_sum_to_one_stay_as_they_are() {
 }
 
 #[test]
-fn the_refusal_names_the_option() {
+fn refusal_of_percentages_names_the_option() {
     for (text, sum) in [("93,7", "100.0"), ("0.66,0.33", "0.99")] {
         let error = read("a.csv", &format!("prob_a,prob_b\n1,0\n{text}\n"), false).unwrap_err().to_string();
         for part in ["row 2 (line 3), column prob_*", sum, "--normalize", "normalize=True"] {
@@ -43,18 +43,18 @@ fn the_refusal_names_the_option() {
     assert!(error.contains("oracle_x_*") && error.contains("--normalize"), "{error}");
 }
 
-/// Dividing scores makes no probabilities of them.
+/// Dividing scores does not make them probabilities.
 #[test]
-fn the_refusal_of_scores_does_not_name_the_option() {
+fn refusal_of_scores_does_not_name_the_option() {
     for text in ["3,4", "0.2,0.1", "0,0", "1000,3"] {
         let error = read("a.csv", &format!("prob_a,prob_b\n{text}\n"), false).unwrap_err().to_string();
         assert!(error.contains("sum to") && !error.contains("--normalize"), "{text}: {error}");
     }
 }
 
-/// Neither the option nor a hint of it makes a distribution of these.
+/// The option does not help, and the message does not suggest it.
 #[test]
-fn what_is_no_distribution_is_refused_all_the_same() {
+fn rows_that_cannot_become_a_distribution_are_refused() {
     for (text, reason) in [
         ("101,-1", "-1 is not a probability"),
         ("0,0", "sum to 0.0"),

@@ -10,9 +10,9 @@ fn filtered(filters: &[&str]) -> ReadOptions {
     ReadOptions { filters: filters.iter().map(|f| f.parse().unwrap()).collect(), ..ReadOptions::default() }
 }
 
-/// A prefix without the separator that ends it would make it part of every class.
+/// Without its separator, the prefix would make the separator part of every class.
 #[test]
-fn prefixes_are_given_whole() {
+fn prefixes_without_their_separator_are_refused() {
     let folder = Folder::new();
     let path = folder.file("a.csv", "p_a,p_b,v_a,v_b\n0.5,0.5,1,2\n");
     for (columns, prefix) in [("probs=p,votes=v_", "p_"), ("probs=p_,votes=v", "v_")] {
@@ -22,9 +22,9 @@ fn prefixes_are_given_whole() {
     assert_eq!(read_frame(&path, &named("probs=p_,votes=v_")).unwrap().table.classes(), ["a", "b"]);
 }
 
-/// Letters that look the same may be written in two ways, which people cannot see.
+/// The same letters may have two Unicode forms, which look alike.
 #[test]
-fn another_unicode_form_is_named() {
+fn names_in_another_unicode_form_are_explained() {
     let folder = Folder::new();
     let text = "prob_caf\u{e9},prob_b,votes_cafe\u{301},votes_b\n0.5,0.5,1,2\n";
     let path = folder.file("a.csv", text);
@@ -85,7 +85,7 @@ fn filters_keep_the_same_rows_in_every_format() {
 }
 
 #[test]
-fn rows_left_out_are_not_checked() {
+fn filtered_rows_are_not_checked() {
     let folder = Folder::new();
     let path = folder.file("a.csv", "prob_a,prob_b,split\n1,0,x\nnone,none,y\n");
     assert_eq!(read_frame(&path, &filtered(&["split=x"])).unwrap().table.rows(), 1);
@@ -94,7 +94,7 @@ fn rows_left_out_are_not_checked() {
 }
 
 #[test]
-fn columns_go_by_other_names() {
+fn columns_can_have_other_names() {
     let folder = Folder::new();
     let path = folder.file("a.csv", "p_a,p_b,v_a,v_b,f_x,uid,w,m_big_a,m_big_b,t_a,t_b\n1,0,2,1,5,u,3,0,1,1,0\n");
     let options = named("probs=p_,votes=v_,features=f_,oracle=m_,truth=t_,id=uid,weight=w");
@@ -113,7 +113,7 @@ fn columns_go_by_other_names() {
     // A prefix may contain another.
     let path = folder.file("b.csv", "p_a,p_b,p_v_a,p_v_b\n1,0,2,1\n");
     assert_eq!(read_frame(&path, &named("probs=p_,votes=p_v_")).unwrap().table.votes(0).unwrap().k(), 3);
-    // What was named must be there.
+    // Named columns must be there.
     for (key, name) in
         [("votes", "n_"), ("truth", "q"), ("features", "z_"), ("id", "key"), ("weight", "mass"), ("labels", "l")]
     {
@@ -123,7 +123,7 @@ fn columns_go_by_other_names() {
 }
 
 #[test]
-fn features_go_by_whole_names_or_prefixes() {
+fn features_are_named_by_columns_or_prefixes() {
     let folder = Folder::new();
     let header = "prob_a,prob_b,words,amb,amb2,embA,emb1,note";
     let path = folder.file("a.csv", format!("{header}\n1,0,5,6,7,8,9,x\n"));
@@ -140,7 +140,7 @@ fn features_go_by_whole_names_or_prefixes() {
             assert_eq!(columns.parse::<Columns>().unwrap().to_string(), columns);
         }
     }
-    // What a router needs is found by the same flag; without it the message gives the flag.
+    // The features of a router are found by the same flag; without it the message names the flag.
     let wanted = Some(vec!["amb".to_owned(), "words".to_owned()]);
     let options = ReadOptions { features: wanted.clone(), ..named("features=words,features=amb") };
     assert_eq!(read_frame(&path, &options).unwrap().table.features(0), [6.0, 5.0]);
@@ -162,9 +162,9 @@ impl MapOwned for [&str] {
     }
 }
 
-/// Half a word is no prefix: it would make features nobody named.
+/// Otherwise `features=w` would make the column `words` a feature.
 #[test]
-fn a_prefix_ends_where_a_name_begins() {
+fn prefixes_within_a_word_are_refused() {
     let folder = Folder::new();
     let path = folder.file("a.csv", "prob_a,prob_b,words,gpt_a,gpt_b\n1,0,5,0.5,0.5\n");
     for (columns, part) in [
@@ -193,9 +193,9 @@ fn prefixes_may_end_in_a_space() {
     assert_eq!(printed.parse::<Columns>().unwrap(), columns.parse().unwrap());
 }
 
-/// A strong model that was logged for some rows only: the message says what to do.
+/// Another model was logged for some rows only: the message says what to do.
 #[test]
-fn rows_without_another_models_answer_are_refused_with_a_way_out() {
+fn rows_without_another_models_answer_are_refused_with_advice() {
     let folder = Folder::new();
     let wide = "id,prob_a,prob_b,oracle_llm_a,oracle_llm_b\n1,1,0,0.5,0.5\n2,1,0,,\n";
     let maps = "{\"probs\":[1,0],\"oracles\":{\"llm\":[1,0]}}\n";
@@ -214,7 +214,7 @@ fn rows_without_another_models_answer_are_refused_with_a_way_out() {
 }
 
 #[test]
-fn options_that_make_no_sense() {
+fn invalid_options_are_refused() {
     let error = |text: &str| text.parse::<Columns>().unwrap_err().to_string();
     assert!(error("probs").contains("KEY=NAME"));
     assert!(error("probs=").contains("KEY=NAME"));
@@ -227,7 +227,7 @@ fn options_that_make_no_sense() {
 }
 
 #[test]
-fn what_decisions_do_not_use_is_left_alone() {
+fn columns_that_decisions_do_not_use_are_not_read() {
     let folder = Folder::new();
     let wide = "prob_a,prob_b,x_age,x_size,oracle_big_a,weight,oracle_version\n1,0,,5,,,v3\n0,1,,6,,,v3\n";
     let maps = "{\"probs\":[1,0],\"features\":{\"age\":null,\"size\":5},\"weight\":null,\"oracles\":{\"big\":null}}\n\
@@ -264,7 +264,7 @@ fn what_decisions_do_not_use_is_left_alone() {
 }
 
 #[test]
-fn a_column_about_no_class_is_no_models_prediction() {
+fn oracle_columns_without_a_class_are_ignored() {
     let folder = Folder::new();
     let path = folder.file("a.csv", "prob_a,prob_b,oracle_version\n1,0,v3\n");
     assert!(read_frame(&path, &ReadOptions::default()).unwrap().table.oracles().next().is_none());
@@ -273,7 +273,7 @@ fn a_column_about_no_class_is_no_models_prediction() {
 }
 
 #[test]
-fn a_filter_is_itself() {
+fn filters_print_as_they_are_typed() {
     for text in ["split=nan", "split=-inf", "split=", "a=b=c"] {
         let filter: Filter = text.parse().unwrap();
         assert_eq!(filter.to_string().parse::<Filter>().unwrap(), filter);
@@ -281,7 +281,7 @@ fn a_filter_is_itself() {
 }
 
 #[test]
-fn what_separates_columns_can_be_said() {
+fn delimiter_can_be_given() {
     let (folder, sample) = (Folder::new(), Sample::new(5));
     let read = |path: &Path, delimiter: Option<&str>| {
         let delimiter = delimiter.map(|text| text.parse().unwrap());
@@ -310,7 +310,7 @@ fn what_separates_columns_can_be_said() {
         let error = text.parse::<Delimiter>().unwrap_err().to_string();
         assert!(error.contains("cannot separate values"), "{error}");
     }
-    // Annotations are separated as the table is, unless their name says otherwise.
+    // Annotations have the delimiter of the table, unless their extension shows another.
     let items = folder.file("items.csv", "id;prob_a;prob_b\n1;0.5;0.5\n2;0.25;0.75\n");
     for (name, text) in [("labels.csv", "id;label\n1;a\n2;b\n"), ("labels.tsv", "id\tlabel\n1\ta\n2\tb\n")] {
         let annotations = Some(folder.file(name, text));
@@ -320,7 +320,7 @@ fn what_separates_columns_can_be_said() {
 }
 
 #[test]
-fn numbers_that_nothing_uses_are_told_if_there_are_no_features() {
+fn unused_numbers_are_reported_if_there_are_no_features() {
     let folder = Folder::new();
     let text = "id,prob_a,prob_b,votes_a,votes_b,f_age,note,f_size,split\n7,1,0,1,0,3,x,,1\n8,0,1,1,0,4,5,2.5,1\n";
     folder.file("a.csv", text);
@@ -334,7 +334,7 @@ fn numbers_that_nothing_uses_are_told_if_there_are_no_features() {
     let sample = Sample::new(3);
     parquet(&folder.path("a.parquet"), &sample.wide_batch(false), zstd());
     folder.file("a.npz", sample.npz(Precision::Double));
-    // Features that are not wanted are known as such.
+    // Features that are not wanted are not listed.
     let without = ReadOptions { features: Some(Vec::new()), ..ReadOptions::default() };
     for name in ["a.parquet", "a.npz"] {
         assert_eq!(unused(name, &without), ["split"], "{name}");
@@ -343,7 +343,7 @@ fn numbers_that_nothing_uses_are_told_if_there_are_no_features() {
 }
 
 #[test]
-fn votes_under_another_prefix_are_found_out() {
+fn votes_under_another_prefix_are_suggested() {
     let folder = Folder::new();
     let votes = |text: &str| {
         let options = ReadOptions { need: Need::Votes, ..ReadOptions::default() };

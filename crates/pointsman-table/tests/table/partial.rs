@@ -1,4 +1,4 @@
-//! Parts of a calibration as bytes: they come back as they were, and nothing else is loaded.
+//! Parts of a calibration as bytes: they read back unchanged, and anything else is refused.
 
 use pointsman::router::{Cap, Partial};
 use pointsman::{Partition, Router};
@@ -7,7 +7,7 @@ use pointsman_table::{load_partial, parse_partial, parse_router, partial_bytes, 
 use crate::router::{ROWS, table};
 use crate::support::Folder;
 
-/// A part with two rows a cell at most, or all.
+/// A part with at most two rows per cell, or all rows.
 fn part(partition: &str, capped: bool) -> Partial {
     let like = Router::calibrate(&table(|i| i), &partition.parse::<Partition>().unwrap()).unwrap();
     let mut part = Partial::like(&like).unwrap();
@@ -19,7 +19,7 @@ fn part(partition: &str, capped: bool) -> Partial {
 }
 
 #[test]
-fn every_part_comes_back_as_it_was() {
+fn parts_read_back_unchanged() {
     for partition in [
         "top-class:5",
         "level-sets",
@@ -36,7 +36,7 @@ fn every_part_comes_back_as_it_was() {
             assert_eq!(partial_bytes(&back).unwrap(), bytes, "{partition}");
             let router = router_bytes(&part.finish().unwrap()).unwrap();
             assert_eq!(router_bytes(&back.finish().unwrap()).unwrap(), router, "{partition}");
-            // An empty shard adds nothing, and travels like any other.
+            // An empty shard is a part like any other.
             let like = Router::calibrate(&table(|i| i), &partition.parse::<Partition>().unwrap()).unwrap();
             let mut empty = Partial::like(&like).unwrap();
             if let Some(cap) = part.cap() {
@@ -49,7 +49,7 @@ fn every_part_comes_back_as_it_was() {
 }
 
 #[test]
-fn no_flipped_bit_changes_a_part() {
+fn any_flipped_bit_of_a_part_is_refused() {
     let bytes = partial_bytes(&part("top-class:2", true)).unwrap();
     let router = part("top-class:2", true).finish().unwrap();
     for position in 0..bytes.len() {
@@ -65,7 +65,7 @@ fn no_flipped_bit_changes_a_part() {
 }
 
 #[test]
-fn a_part_is_no_router() {
+fn parts_are_not_loaded_as_routers() {
     let folder = Folder::new();
     let part = part("top-class:2", false);
     save_partial(folder.path("part.safetensors"), &part).unwrap();

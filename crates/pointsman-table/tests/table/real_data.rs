@@ -1,4 +1,4 @@
-//! The public data sets the project is measured on, where they are at hand.
+//! The public data sets of the project's measurements, if they are available.
 
 use pointsman_testing::Lcg;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ fn folder() -> Option<PathBuf> {
 }
 
 #[test]
-fn data_sets_are_read() {
+fn public_data_sets_are_read() {
     let Some(folder) = folder() else { return };
     for (name, rows, classes, features) in [
         ("chaosnli", 3083, 3, 1),
@@ -56,8 +56,8 @@ fn fewer_labels(table: &Table, k: usize, seed: u64) -> Table {
     Table::new(table.classes().to_vec(), table.predictions().to_vec()).unwrap().with_votes(votes).unwrap()
 }
 
-/// What five people lose, from three or from eight labels an item, against what all hundred say without bias: root of the mean
-/// square over the rows of a cell's error.
+/// The estimated loss of a panel of five, from three or eight labels per item, against the unbiased estimate from all hundred labels: the
+/// root mean square error of cells, weighted by rows.
 #[test]
 fn panels_are_estimated_from_few_real_labels() {
     let Some(folder) = folder() else { return };
@@ -85,7 +85,7 @@ fn panels_are_estimated_from_few_real_labels() {
         eprintln!("{row}");
         assert!(include_str!("../../../../docs/src/oracles.md").contains(&row), "the book lacks: {row}");
         assert!(shrink < 0.06 && unbiased < 0.04, "{loss}: {shrink} {unbiased}");
-        // The Brier loss of shares is unbiased from two labels on, whatever the estimator.
+        // The Brier loss of shares is unbiased from two labels on, for both estimators.
         assert!(if loss == "brier" { shrink == plugin } else { shrink < 0.5 * plugin }, "{loss}: {shrink} {plugin}");
     }
 }

@@ -1,4 +1,4 @@
-//! The router file: the same bytes for the same router, and nothing but a router is loaded.
+//! The router file: the same router gives the same bytes, and anything but a router is refused.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use crate::support::Folder;
 
 pub(crate) const ROWS: usize = 120;
 
-/// Three classes, two features, weights, another model: everything a router can keep.
+/// A table with everything a router keeps: three classes, two features, weights, another model.
 pub(crate) fn table(order: impl Fn(usize) -> usize) -> Table {
     let rows: Vec<usize> = (0..ROWS).map(order).collect();
     let probs = rows.iter().flat_map(|&i| {
@@ -56,9 +56,9 @@ fn router(partition: &str) -> Router {
 }
 
 #[test]
-fn every_router_comes_back_as_it_was() {
+fn routers_read_back_unchanged() {
     for partition in PARTITIONS {
-        // A forest serves no centroids.
+        // A forest does not serve centroids.
         let variants = if partition.starts_with("forest") { 1 } else { 2 };
         for router in [router(partition), router(partition).recalibrated()].into_iter().take(variants) {
             let bytes = bytes_of(&router);
@@ -70,7 +70,7 @@ fn every_router_comes_back_as_it_was() {
 }
 
 #[test]
-fn row_order_and_tasks_leave_the_bytes_alone() {
+fn bytes_do_not_depend_on_row_order_or_tasks() {
     for partition in PARTITIONS {
         let router = router(partition);
         let bytes = bytes_of(&router);
@@ -86,7 +86,7 @@ fn row_order_and_tasks_leave_the_bytes_alone() {
 }
 
 #[test]
-fn only_routers_with_trees_or_groups_need_a_newer_program() {
+fn only_routers_with_trees_or_groups_have_a_newer_version() {
     let version = |partition: &str| {
         let bytes = bytes_of(&router(partition));
         let (_, metadata) = SafeTensors::read_metadata(&bytes).unwrap();
@@ -98,7 +98,7 @@ fn only_routers_with_trees_or_groups_need_a_newer_program() {
 }
 
 #[test]
-fn missing_features_come_back() {
+fn missing_features_read_back() {
     let features = (0..ROWS).flat_map(|i| [i as f64, if i % 3 == 0 { f64::NAN } else { 1.0 }]).collect();
     let table = Table::new(["a", "b", "c"], table(|i| i).predictions().to_vec())
         .and_then(|t| t.with_votes([1, 2, 0].repeat(ROWS)))
@@ -109,7 +109,7 @@ fn missing_features_come_back() {
 }
 
 #[test]
-fn a_file_cut_short_or_made_longer_is_refused() {
+fn files_cut_short_or_made_longer_are_refused() {
     let bytes = bytes_of(&router("top-class:2"));
     for length in (0..bytes.len()).step_by(37) {
         assert!(parse_router(&bytes[..length]).is_err(), "{length} of {} bytes", bytes.len());
@@ -118,7 +118,7 @@ fn a_file_cut_short_or_made_longer_is_refused() {
 }
 
 #[test]
-fn no_flipped_bit_changes_a_router() {
+fn any_flipped_bit_of_a_router_is_refused() {
     let router = router("top-class:2");
     let bytes = bytes_of(&router);
     let mut refused = 0;
@@ -131,14 +131,14 @@ fn no_flipped_bit_changes_a_router() {
                 let reason = error.to_string();
                 assert!(!reason.contains('\n'), "{reason}");
             }
-            // Only what carries no meaning, such as a space of the header's padding, may go unnoticed.
+            // Only bits without meaning may differ, such as those of the header's padding.
             Ok(other) => assert_eq!(other, router, "byte {position}"),
         }
     }
     assert!(refused + 16 > bytes.len(), "{refused} of {} flips refused", bytes.len());
 }
 
-/// Rewrites a router's header and tensors, leaving the checksum as it was or emptying it.
+/// Rewrites a router's header and tensors, and keeps or empties the checksum.
 fn rewrite(bytes: &[u8], change: impl Fn(&mut Value)) -> Vec<u8> {
     let (_, metadata) = SafeTensors::read_metadata(bytes).unwrap();
     let mut header: Value = serde_json::from_str(&metadata.metadata().as_ref().unwrap()["pointsman"]).unwrap();

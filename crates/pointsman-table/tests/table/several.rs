@@ -26,7 +26,7 @@ fn part(text: &str, rows: std::ops::Range<usize>) -> String {
 }
 
 #[test]
-fn give_the_router_of_all_rows_in_one() {
+fn several_files_give_the_router_of_one_file() {
     let (folder, sample) = (Folder::new(), Sample::new(40));
     let text = sample.text(',');
     folder.file("whole.csv", &text);
@@ -42,7 +42,7 @@ fn give_the_router_of_all_rows_in_one() {
     let frame = read(&folder, &["a.csv", "b.csv", "c.tsv"], &options).unwrap();
     assert_eq!(frame.table, whole.table);
     assert_eq!((frame.ids, frame.rows[15], frame.rows[16]), (whole.ids, 1, 1));
-    // A fault is that of the file and row it stands in.
+    // An error names the file and its row.
     let frame = read(&folder, &["a.csv", "b.csv", "c.tsv"], &options).unwrap();
     let fault = |row: usize| {
         frame
@@ -57,7 +57,7 @@ fn give_the_router_of_all_rows_in_one() {
 }
 
 #[test]
-fn in_different_formats_with_columns_in_any_order() {
+fn files_may_differ_in_format_and_column_order() {
     let (folder, sample) = (Folder::new(), Sample::new(20));
     folder.file("a.csv", sample.text(','));
     folder.file("b.jsonl", sample.jsonl(Layout::Maps));
@@ -78,14 +78,14 @@ fn in_different_formats_with_columns_in_any_order() {
     assert_eq!((&*frame.table.prediction(1), frame.table.features(1)), (&[0.3, 0.7][..], &[3.0, 4.0][..]));
     assert_eq!(frame.table.votes(1).unwrap().counts(), [1, 3]);
     assert_eq!(frame.reordered, [folder.path("y.csv").display().to_string()]);
-    // Lists have an order of their own, by the names that go with them.
+    // Lists are in the order of their names.
     folder.file("z.jsonl", "{\"classes\":[\"b\",\"a\"],\"probs\":{\"b\":0.6,\"a\":0.4},\"votes\":{\"b\":2},\"features\":{\"u\":1,\"v\":2}}\n");
     let frame = read(&folder, &["x.csv", "z.jsonl"], &options).unwrap();
     assert_eq!((&*frame.table.prediction(1), frame.table.votes(1).unwrap().counts()), (&[0.4, 0.6][..], &[0, 2][..]));
 }
 
 #[test]
-fn that_differ_are_refused_by_both_names() {
+fn files_with_different_columns_are_refused_by_both_names() {
     let folder = Folder::new();
     folder.file("a.csv", "id,prob_a,prob_b,x_u,votes_a,votes_b\n1,0.9,0.1,1,5,0\n");
     for (text, parts) in [
@@ -105,9 +105,9 @@ fn that_differ_are_refused_by_both_names() {
     }
 }
 
-/// Filters and annotations are for all files together.
+/// Filters and annotations apply to all files together.
 #[test]
-fn are_filtered_and_annotated_together() {
+fn filters_and_annotations_apply_to_all_files() {
     let folder = Folder::new();
     folder.file("a.csv", "id,prob_a,prob_b,split\n1,0.9,0.1,0\n2,0.8,0.2,1\n");
     folder.file("b.csv", "id,prob_b,prob_a,split\n3,0.9,0.1,0\n4,0.8,0.2,0\n");
@@ -138,7 +138,7 @@ fn are_filtered_and_annotated_together() {
 }
 
 #[test]
-fn may_be_empty_but_for_one() {
+fn all_files_but_one_may_be_empty() {
     let folder = Folder::new();
     let row = "{\"probs\":{\"a\":0.5,\"b\":0.5},\"votes\":{\"a\":1}}\n";
     folder.file("a.jsonl", row);
@@ -154,7 +154,7 @@ fn may_be_empty_but_for_one() {
 }
 
 #[test]
-fn keep_their_columns_one_at_a_time() {
+fn columns_of_several_files_cannot_be_kept() {
     let folder = Folder::new();
     folder.file("a.csv", "prob_a,prob_b,note\n1,0,x\n");
     let options = ReadOptions { keep_columns: true, ..ReadOptions::default() };
@@ -164,7 +164,7 @@ fn keep_their_columns_one_at_a_time() {
 }
 
 #[test]
-fn that_share_an_id_are_named_if_strict() {
+fn shared_ids_are_refused_if_strict() {
     let folder = Folder::new();
     folder.file("a.csv", "id,prob_a,prob_b\n1,0.9,0.1\n2,0.8,0.2\n");
     folder.file("b.csv", "id,prob_a,prob_b\n2,0.9,0.1\n");

@@ -1,4 +1,4 @@
-//! One sample table, written in every format and layout, and a zip writer that can lie.
+//! A sample table in every format and layout, and a zip writer that can make false claims.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -20,7 +20,7 @@ use parquet::file::properties::WriterProperties;
 use pointsman::Table;
 use tempfile::TempDir;
 
-/// A folder for one test, removed with it.
+/// A folder for one test, removed at its end.
 pub(crate) struct Folder(TempDir);
 
 impl Folder {
@@ -44,7 +44,7 @@ impl Folder {
     }
 }
 
-/// The rows of a table, in the form easiest to write in other forms.
+/// The rows of a table, in a form that is easily converted to others.
 #[derive(Debug, Clone)]
 pub(crate) struct Sample {
     pub(crate) classes: Vec<String>,
@@ -118,7 +118,7 @@ impl Sample {
     pub(crate) fn text(&self, delimiter: char) -> String {
         let mut out = String::from("split");
         let classes = &self.classes;
-        // Votes stand in another order than predictions: they are matched by name.
+        // Votes are in another order than predictions: they are matched by name.
         classes.iter().rev().for_each(|c| write!(out, "{delimiter}votes_{c}").unwrap());
         classes.iter().for_each(|c| write!(out, "{delimiter}prob_{c}").unwrap());
         classes.iter().for_each(|c| write!(out, "{delimiter}true_{c}").unwrap());
@@ -144,7 +144,7 @@ impl Sample {
             let (classes, features) = (&self.classes, &self.features[i]);
             let id = serde_json::to_string(&self.ids[i]).unwrap();
             let (weight, split) = (self.weights[i], self.split[i]);
-            // From the second row on, keys stand in another order.
+            // From the second row on, keys are in another order.
             let turned = i > 0;
             let line = match layout {
                 Layout::Wide => {
@@ -370,7 +370,7 @@ fn structs(keys: &[String], rows: &[Vec<f64>]) -> ArrayRef {
 fn maps(keys: &[String], rows: &[Vec<f64>]) -> ArrayRef {
     let mut builder = MapBuilder::new(None, StringBuilder::new(), Float64Builder::new());
     for (i, row) in rows.iter().enumerate() {
-        // From the second row on, keys stand in another order.
+        // From the second row on, keys are in another order.
         let turn = i % keys.len();
         for c in (0..keys.len()).map(|c| (c + turn) % keys.len()) {
             builder.keys().append_value(&keys[c]);
@@ -470,7 +470,7 @@ pub(crate) fn deflated(entries: &[(String, Vec<u8>)]) -> Vec<u8> {
     zip_entries(&entries)
 }
 
-/// A zip's entry, with claims that need not be true.
+/// An entry of a zip, whose claims may be false.
 pub(crate) struct Entry {
     pub(crate) name: String,
     pub(crate) method: u16,

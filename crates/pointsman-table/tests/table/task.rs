@@ -8,7 +8,7 @@ use pointsman_table::{parse_task, read_task};
 use crate::support::Folder;
 
 #[test]
-fn the_whole_format() {
+fn all_keys_of_a_task_are_read() {
     let text = r#"
         abstain = 0.35
         estimator = "plugin"
@@ -61,7 +61,7 @@ fn the_whole_format() {
 }
 
 #[test]
-fn a_cost_matrix_names_its_classes_in_either_form() {
+fn cost_matrix_may_name_its_classes_in_either_form() {
     let cost = vec![vec![0.0, 3.0], vec![1.0, 0.0]];
     let wanted = Loss::matrix(["ship", "hold"], cost).unwrap().with_classes(["fine", "broken"]).unwrap();
     let order = ["fine".to_owned(), "broken".to_owned()];
@@ -76,13 +76,13 @@ fn a_cost_matrix_names_its_classes_in_either_form() {
 }
 
 #[test]
-fn what_is_left_out_has_a_default() {
+fn missing_keys_have_defaults() {
     assert_eq!(parse_task("").unwrap(), Task::new(Loss::brier()));
     assert_eq!(parse_task("loss = \"zero-one\"").unwrap(), Task::new(Loss::zero_one()));
 }
 
 #[test]
-fn what_makes_no_task_is_refused_in_one_line() {
+fn invalid_tasks_are_refused_in_one_line() {
     for (text, wanted) in [
         ("loss = 3", "loss is a name"),
         ("loss = \"hinge\"", "unknown loss \"hinge\""),

@@ -1,4 +1,4 @@
-//! Tables of results: what was written reads back, and a file is there whole or not at all.
+//! Tables of results: they read back, and files are written whole or not at all.
 
 use std::fs;
 use std::io;
@@ -36,7 +36,7 @@ fn write(folder: &Folder, name: &str) -> std::path::PathBuf {
 }
 
 #[test]
-fn compressed_text_is_what_the_plain_file_is() {
+fn compressed_text_equals_the_plain_file() {
     let folder = Folder::new();
     for format in ["csv", "tsv", "jsonl"] {
         let plain = fs::read(write(&folder, &format!("plain.{format}"))).unwrap();
@@ -63,7 +63,7 @@ fn check(batches: &[RecordBatch]) {
 }
 
 #[test]
-fn text() {
+fn csv_and_jsonl_are_written() {
     let folder = Folder::new();
     assert_eq!(
         fs::read_to_string(write(&folder, "out.csv")).unwrap(),
@@ -82,7 +82,7 @@ fn text() {
 }
 
 #[test]
-fn columnar() {
+fn parquet_and_arrow_are_written() {
     let folder = Folder::new();
     let file = fs::File::open(write(&folder, "out.parquet")).unwrap();
     let reader = parquet::arrow::arrow_reader::ParquetRecordBatchReader::try_new(file, 100).unwrap();
@@ -93,7 +93,7 @@ fn columnar() {
 }
 
 #[test]
-fn what_is_written_can_be_read() {
+fn written_tables_can_be_read() {
     let folder = Folder::new();
     let names = ["prob_a", "prob_b", "votes_a", "votes_b", "id"];
     let kinds = [ColumnKind::Real, ColumnKind::Real, ColumnKind::Count, ColumnKind::Count, ColumnKind::Text];
@@ -122,7 +122,7 @@ fn what_is_written_can_be_read() {
 }
 
 #[test]
-fn dropped_before_the_end_nothing_is_left() {
+fn writer_dropped_before_the_end_leaves_no_file() {
     let folder = Folder::new();
     for format in Format::ALL {
         let path = folder.path(&format!("out.{format}"));
@@ -134,7 +134,7 @@ fn dropped_before_the_end_nothing_is_left() {
 }
 
 #[test]
-fn what_was_there_stays_until_the_end() {
+fn replaced_file_stays_until_the_end() {
     let folder = Folder::new();
     let path = folder.file("out.txt", "before");
     let error = write_atomically(&path, |out| {
@@ -150,7 +150,7 @@ fn what_was_there_stays_until_the_end() {
 
 #[cfg(unix)]
 #[test]
-fn links_and_devices_stay_what_they_are() {
+fn links_and_devices_are_not_replaced() {
     use std::os::unix::fs::{FileTypeExt, PermissionsExt};
     let folder = Folder::new();
     let target = folder.file("target.txt", "before");
@@ -159,7 +159,7 @@ fn links_and_devices_stay_what_they_are() {
     write_atomically(&link, |out| out.write_all(b"after")).unwrap();
     assert_eq!(fs::read_to_string(&target).unwrap(), "after");
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-    // Readable as other new files are, not by the owner alone.
+    // New files have the usual permissions, not those of temporary files.
     let plain = folder.file("plain.txt", "");
     let mode = |path| fs::metadata(path).unwrap().permissions().mode();
     assert_eq!(mode(target), mode(plain));
@@ -168,7 +168,7 @@ fn links_and_devices_stay_what_they_are() {
 }
 
 #[test]
-fn what_cannot_be_written() {
+fn invalid_outputs_are_refused() {
     let folder = Folder::new();
     let error = |name: &str, columns: &[(String, ColumnKind)]| {
         TableWriter::create(folder.path(name), None, columns).err().unwrap().to_string()
@@ -191,7 +191,7 @@ fn what_cannot_be_written() {
 
 #[cfg(unix)]
 #[test]
-fn a_file_replaced_keeps_its_permissions() {
+fn replaced_file_keeps_its_permissions() {
     use std::os::unix::fs::PermissionsExt;
     let folder = Folder::new();
     let path = folder.file("out.json", "old");

@@ -1,4 +1,4 @@
-//! Arrow columns without dictionaries: every value written out.
+//! Arrow columns without dictionaries: each row has its value itself.
 
 use std::sync::Arc;
 
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dictionaries_within_lists_and_structs_are_written_out() {
+    fn dictionaries_within_lists_and_structs_are_replaced_by_their_values() {
         let words: DictionaryArray<Int8Type> = [Some("x"), Some("y"), None, Some("x")].into_iter().collect();
         let item = Arc::new(Field::new("item", words.data_type().clone(), true));
         let offsets = OffsetBuffer::new(ScalarBuffer::from(vec![0, 1, 1, 4]));

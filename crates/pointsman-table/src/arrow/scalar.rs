@@ -13,9 +13,11 @@ use arrow_array::types::{
 use arrow_array::{Array, ArrayRef, downcast_integer_array};
 use arrow_schema::{DataType, TimeUnit};
 
-/// A value as text, nothing where it is missing: dates, times and durations as in ISO 8601, bytes in hexadecimal. A timestamp with a
-/// time zone is an instant, and is written in UTC whatever its zone is called. On failure it gives the reason.
-pub(crate) fn text(array: &ArrayRef, row: usize) -> Result<Option<Cow<'_, str>>, String> {
+use crate::error::Parsed;
+
+/// A value as text, `None` if it is missing: dates, times and durations as in ISO 8601, bytes in hexadecimal. A timestamp with a time
+/// zone is an instant, and is written in UTC.
+pub(super) fn text(array: &ArrayRef, row: usize) -> Parsed<Option<Cow<'_, str>>> {
     if array.is_null(row) {
         return Ok(None);
     }
@@ -29,7 +31,7 @@ pub(crate) fn text(array: &ArrayRef, row: usize) -> Result<Option<Cow<'_, str>>,
             Cow::Owned(array.as_primitive::<$type>().value_as_string(row))
         };
     }
-    // Dates and times show themselves as ISO 8601 in their debugging form, durations in the other one.
+    // The ISO 8601 form is `Debug` of dates and times, and `Display` of durations.
     macro_rules! moment {
         ($type:ty, $read:ident, $form:literal) => {{
             let values = array.as_primitive::<$type>();
@@ -88,8 +90,8 @@ pub(crate) fn text(array: &ArrayRef, row: usize) -> Result<Option<Cow<'_, str>>,
     }))
 }
 
-/// The values of a dictionary, and which of them a row has. Its key must not be null.
-pub(crate) fn dictionary_entry(array: &ArrayRef, row: usize) -> Result<(&ArrayRef, usize), String> {
+/// The values of a dictionary, and the place of a row's value among them. The row's key must not be null.
+pub(super) fn dictionary_entry(array: &ArrayRef, row: usize) -> Parsed<(&ArrayRef, usize)> {
     let dictionary = array.as_any_dictionary();
     let keys = dictionary.keys();
     let key = downcast_integer_array! {
@@ -108,7 +110,7 @@ fn real<'a>(value: impl Display + serde::Serialize, is_finite: bool) -> Cow<'a, 
 
 fn hexadecimal<'a>(bytes: &[u8]) -> Cow<'a, str> {
     Cow::Owned(bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-        // Text in memory takes all that is written to it.
+        // Writing to a string cannot fail.
         let _ = write!(text, "{byte:02x}");
         text
     }))
@@ -135,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers() {
+    fn numbers_are_written_as_the_shortest_text_that_reads_back() {
         assert_eq!(texts(Int8Array::from(vec![Some(-128), None])), ["-128", "-"]);
         assert_eq!(texts(UInt64Array::from(vec![u64::MAX])), ["18446744073709551615"]);
         let reals = [0.0, -0.0, 1.0, 0.1, 1e15, 1e16, 123_456.789, 1e-5, 1e-6, 1e300, 5e-324, f64::NAN, f64::INFINITY];
@@ -155,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_and_bytes() {
+    fn bytes_are_written_in_hexadecimal_and_text_as_it_is() {
         assert_eq!(texts(LargeStringArray::from(vec!["é", ""])), ["é", ""]);
         assert_eq!(texts(StringViewArray::from(vec!["a text that is longer than a view"])).len(), 1);
         let bytes = vec![&b"\x00\xffa"[..], b""];
@@ -171,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn times() {
+    fn dates_and_times_are_written_as_in_iso_8601() {
         assert_eq!(texts(Date32Array::from(vec![0, 20_000, -1])), ["1970-01-01", "2024-10-04", "1969-12-31"]);
         assert_eq!(texts(Date64Array::from(vec![1_500])), ["1970-01-01T00:00:01.500"]);
         assert_eq!(texts(Time32SecondArray::from(vec![3_661])), ["01:01:01"]);
@@ -189,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn instants_are_written_in_utc_whatever_their_zone() {
+    fn instants_are_written_in_utc_in_every_zone() {
         for zone in ["UTC", "Z", "+02:00", "Europe/Berlin", "Mars/Olympus_Mons", ""] {
             let array = TimestampMicrosecondArray::from(vec![1_700_000_000_500_000]).with_timezone(zone);
             assert_eq!(texts(array), ["2023-11-14T22:13:20.500Z"], "{zone}");
@@ -197,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_is_named() {
+    fn values_that_cannot_be_written_are_named() {
         let late: ArrayRef = Arc::new(TimestampSecondArray::from(vec![i64::MAX]));
         assert!(text(&late, 0).unwrap_err().contains("9223372036854775807 is out of range"));
         let intervals: ArrayRef = Arc::new(IntervalYearMonthArray::from(vec![1]));

@@ -7,10 +7,10 @@ use arrow_array::types::{Float16Type, Float32Type, Float64Type};
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
 
-use crate::arrow::list_values;
-use crate::arrow_scalar::{dictionary_entry, text};
+use super::scalar::{dictionary_entry, text};
+use super::shape::list_values;
 
-/// Writes a value as text: lists and maps as JSON, nothing where it is null.
+/// Writes a value as text: lists and maps as JSON, null as empty text.
 pub(crate) fn write_text(array: &ArrayRef, row: usize, out: &mut Vec<u8>) -> io::Result<()> {
     if array.is_null(row) {
         return Ok(());
@@ -71,7 +71,7 @@ pub(crate) fn write_json(array: &ArrayRef, row: usize, out: &mut Vec<u8>) -> io:
     }
 }
 
-/// Whether a value's text is JSON as it is: booleans, whole numbers and decimals that other programs can still hold.
+/// Whether the text of a value is valid JSON without quotes: booleans, whole numbers, and decimals of at most 128 bits.
 fn is_bare(data_type: &DataType) -> bool {
     use DataType::{Boolean, Decimal32, Decimal64, Decimal128};
     data_type.is_integer() || matches!(data_type, Boolean | Decimal32(..) | Decimal64(..) | Decimal128(..))

@@ -1,23 +1,21 @@
 //! Writing npz: a zip of numpy arrays, one per column.
 //!
-//! An array's header comes before its elements and says how many there are and how wide text is, which is
-//! known only at the end. So columns wait in temporary files, and memory stays bounded.
+//! An array's header comes before its elements and holds their number and the width of text, which are known only at the end. So columns
+//! are collected in temporary files, and memory stays bounded.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{
-    ArrowPrimitiveType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type,
-    UInt16Type, UInt32Type, UInt64Type,
-};
-use arrow_array::{Array, ArrayRef, ArrowNativeTypeOp, Float64Array, RecordBatch, downcast_integer_array};
+use arrow_array::types::{ArrowPrimitiveType, Float16Type, Float32Type, Float64Type};
+use arrow_array::{Array, ArrayRef, Float64Array, PrimitiveArray, RecordBatch, downcast_integer_array};
+use arrow_buffer::ToByteSlice;
 use arrow_schema::{DataType, Schema};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
-use crate::arrow_text;
+use crate::arrow::write_text;
 use crate::error::{Misfit, misfit};
 
 pub(crate) struct NpzWriter {
@@ -25,6 +23,7 @@ pub(crate) struct NpzWriter {
     rows: u64,
 }
 
+/// A column in a temporary file.
 struct Spool {
     name: String,
     elements: Elements,
@@ -36,49 +35,43 @@ struct Spool {
 /// What an array holds.
 #[derive(Debug, Clone, PartialEq)]
 enum Elements {
-    /// Numbers of this type, and so many per row if the array has two dimensions.
+    /// Numbers of this type, with the length of a row if the array has two dimensions.
     Numbers(DataType, Option<i32>),
     /// Text; lists and maps are written as JSON.
     Text,
 }
 
 impl Elements {
-    fn of(data_type: &DataType) -> Self {
-        let number = |it: &DataType| (it.is_numeric() && numpy(it).is_some()) || *it == DataType::Boolean;
+    fn from_type(data_type: &DataType) -> Self {
+        let is_number = |it: &DataType| numpy_type(it).is_some();
         match data_type {
-            DataType::FixedSizeList(item, width) if number(item.data_type()) => {
+            DataType::FixedSizeList(item, width) if is_number(item.data_type()) => {
                 Self::Numbers(item.data_type().clone(), Some(*width))
             }
-            it if number(it) => Self::Numbers(it.clone(), None),
+            it if is_number(it) => Self::Numbers(it.clone(), None),
             _ => Self::Text,
         }
     }
 }
 
-/// The name numpy has for a type, and its bytes.
-fn numpy(data_type: &DataType) -> Option<(&'static str, usize)> {
-    Some(match data_type {
-        DataType::Boolean => ("|b1", 1),
-        DataType::Int8 => ("|i1", 1),
-        DataType::Int16 => ("<i2", 2),
-        DataType::Int32 => ("<i4", 4),
-        DataType::Int64 => ("<i8", 8),
-        DataType::UInt8 => ("|u1", 1),
-        DataType::UInt16 => ("<u2", 2),
-        DataType::UInt32 => ("<u4", 4),
-        DataType::UInt64 => ("<u8", 8),
-        DataType::Float16 => ("<f2", 2),
-        DataType::Float32 => ("<f4", 4),
-        DataType::Float64 => ("<f8", 8),
+/// The name of a number's type in numpy, and its bytes.
+fn numpy_type(data_type: &DataType) -> Option<(String, usize)> {
+    let (kind, size) = match data_type {
+        DataType::Boolean => ('b', 1),
+        it if it.is_signed_integer() => ('i', it.primitive_width()?),
+        it if it.is_unsigned_integer() => ('u', it.primitive_width()?),
+        DataType::Float16 | DataType::Float32 | DataType::Float64 => ('f', data_type.primitive_width()?),
         _ => return None,
-    })
+    };
+    let order = if size == 1 { '|' } else { '<' };
+    Some((format!("{order}{kind}{size}"), size))
 }
 
 impl NpzWriter {
     pub(crate) fn new(schema: &Schema) -> io::Result<Self> {
         let spool = |field: &arrow_schema::FieldRef| {
             let file = BufWriter::new(tempfile::tempfile()?);
-            Ok(Spool { name: field.name().clone(), elements: Elements::of(field.data_type()), file, longest: 0 })
+            Ok(Spool { name: field.name().clone(), elements: Elements::from_type(field.data_type()), file, longest: 0 })
         };
         Ok(Self { columns: schema.fields().iter().map(spool).collect::<io::Result<_>>()?, rows: 0 })
     }
@@ -89,7 +82,7 @@ impl NpzWriter {
         columns.try_for_each(|(column, (spool, array))| spool.write(column, array))
     }
 
-    /// Writes the zip. It is put together in one more temporary file, since zips are wound back while written.
+    /// Writes the zip. It is first written to a temporary file, since its writer needs to seek.
     pub(crate) fn finish(self, out: &mut impl Write) -> io::Result<()> {
         let rows = self.rows;
         let mut zip = ZipWriter::new(BufWriter::new(tempfile::tempfile()?));
@@ -100,8 +93,8 @@ impl NpzWriter {
             let (descr, width, size) = match &spool.elements {
                 Elements::Text => (format!("<U{longest}"), None, 4 * longest as u64),
                 Elements::Numbers(data_type, width) => {
-                    let (descr, size) = numpy(data_type).unwrap_or_default();
-                    (descr.to_owned(), *width, size as u64 * u64::from(width.map_or(1, i32::unsigned_abs)))
+                    let (descr, size) = numpy_type(data_type).unwrap_or_default();
+                    (descr, *width, size as u64 * u64::from(width.map_or(1, i32::unsigned_abs)))
                 }
             };
             let large = rows.saturating_mul(size) > u64::from(u32::MAX) - (1 << 16);
@@ -111,7 +104,7 @@ impl NpzWriter {
             let mut elements = BufReader::new(file);
             if spool.elements == Elements::Text {
                 for _ in 0..rows {
-                    zip.write_all(&text(&mut elements, 4 * longest)?)?;
+                    zip.write_all(&next_text(&mut elements, 4 * longest)?)?;
                 }
             } else {
                 io::copy(&mut elements, &mut zip)?;
@@ -125,14 +118,14 @@ impl NpzWriter {
 }
 
 impl Spool {
-    /// Writes some rows, which are those of this column of the batch.
+    /// Writes some rows; `column` is the place of the column in the batch, for errors.
     fn write(&mut self, column: usize, array: &ArrayRef) -> io::Result<()> {
         match self.elements.clone() {
             Elements::Text => {
                 let mut value = Vec::new();
                 for row in 0..array.len() {
                     value.clear();
-                    arrow_text::write_text(array, row, &mut value).map_err(|e| misfit(column, row, e))?;
+                    write_text(array, row, &mut value).map_err(|e| misfit(column, row, e))?;
                     self.longest = self.longest.max(String::from_utf8_lossy(&value).chars().count());
                     self.file.write_all(&(value.len() as u64).to_le_bytes())?;
                     self.file.write_all(&value)?;
@@ -143,7 +136,7 @@ impl Spool {
             Elements::Numbers(data_type, Some(width)) => {
                 let lists = array.as_fixed_size_list();
                 if let Some(row) = (0..lists.len()).find(|&row| lists.is_null(row)) {
-                    let reason = "a list is missing, which numpy cannot say: write another format, or leave the column out with --keep id";
+                    let reason = "a list is missing, which numpy cannot hold: write another format, or leave the column out with --keep id";
                     return Err(Misfit { column, row, reason: reason.to_owned() }.into());
                 }
                 let first = lists.value_offset(0).unsigned_abs() as usize;
@@ -170,7 +163,7 @@ impl Spool {
     fn widen(&mut self, from: &DataType) -> io::Result<()> {
         let Elements::Numbers(_, width) = self.elements else { return Ok(()) };
         self.elements = Elements::Numbers(DataType::Float64, width);
-        let size = numpy(from).map_or(1, |(_, size)| size);
+        let size = numpy_type(from).map_or(1, |(_, size)| size);
         let old = std::mem::replace(&mut self.file, BufWriter::new(tempfile::tempfile()?));
         let mut old = old.into_inner().map_err(io::IntoInnerError::into_error)?;
         old.seek(SeekFrom::Start(0))?;
@@ -199,18 +192,17 @@ fn reals(array: &ArrayRef) -> io::Result<Float64Array> {
 
 /// Writes the elements of an array of numbers; missing ones, which only floats have, as NaN.
 fn write_elements(out: &mut impl Write, array: &ArrayRef) -> io::Result<()> {
-    fn each<T: ArrowPrimitiveType>(out: &mut impl Write, array: &ArrayRef, missing: T::Native) -> io::Result<()>
-    where
-        T::Native: arrow_buffer::ToByteSlice,
-    {
-        use arrow_buffer::ToByteSlice;
-        let values = array.as_primitive::<T>();
+    fn each<T: ArrowPrimitiveType<Native: ToByteSlice>>(
+        out: &mut impl Write,
+        values: &PrimitiveArray<T>,
+        missing: T::Native,
+    ) -> io::Result<()> {
         for row in 0..values.len() {
             let value = if values.is_null(row) { missing } else { values.value(row) };
             let mut bytes = [0; 8];
             let own = value.to_byte_slice();
             bytes[..own.len()].copy_from_slice(own);
-            // numpy is told little-endian.
+            // The header says little-endian.
             if cfg!(target_endian = "big") {
                 bytes[..own.len()].reverse();
             }
@@ -218,28 +210,22 @@ fn write_elements(out: &mut impl Write, array: &ArrayRef) -> io::Result<()> {
         }
         Ok(())
     }
-    match array.data_type() {
+    let values = array.as_ref();
+    downcast_integer_array! {
+        values => each(out, values, Default::default()),
+        DataType::Float64 => each(out, array.as_primitive::<Float64Type>(), f64::NAN),
+        DataType::Float32 => each(out, array.as_primitive::<Float32Type>(), f32::NAN),
+        DataType::Float16 => each(out, array.as_primitive::<Float16Type>(), half::f16::NAN),
         DataType::Boolean => {
             let values = array.as_boolean();
             (0..values.len()).try_for_each(|row| out.write_all(&[u8::from(values.value(row))]))
         }
-        DataType::Float64 => each::<Float64Type>(out, array, f64::NAN),
-        DataType::Float32 => each::<Float32Type>(out, array, f32::NAN),
-        DataType::Float16 => each::<Float16Type>(out, array, half::f16::NAN),
-        DataType::Int8 => each::<Int8Type>(out, array, i8::ZERO),
-        DataType::Int16 => each::<Int16Type>(out, array, i16::ZERO),
-        DataType::Int32 => each::<Int32Type>(out, array, i32::ZERO),
-        DataType::Int64 => each::<Int64Type>(out, array, i64::ZERO),
-        DataType::UInt8 => each::<UInt8Type>(out, array, u8::ZERO),
-        DataType::UInt16 => each::<UInt16Type>(out, array, u16::ZERO),
-        DataType::UInt32 => each::<UInt32Type>(out, array, u32::ZERO),
-        DataType::UInt64 => each::<UInt64Type>(out, array, u64::ZERO),
         other => Err(io::Error::other(format!("{other} is not a type of numpy"))),
     }
 }
 
 /// The next text of a spool, four bytes per character, filled up to `size` bytes.
-fn text(spool: &mut impl Read, size: usize) -> io::Result<Vec<u8>> {
+fn next_text(spool: &mut impl Read, size: usize) -> io::Result<Vec<u8>> {
     let mut length = [0; 8];
     spool.read_exact(&mut length)?;
     let mut text = Vec::new();

@@ -1,0 +1,191 @@
+//! Counting labels, one annotation at a time.
+
+use std::collections::HashMap;
+use std::num::NonZeroU32;
+
+use super::columns::AnnotationColumns;
+use super::names::Names;
+use crate::cell::Cell;
+use crate::date::moment;
+use crate::error::{Error, Result, RowAt, listed, shown};
+use crate::labels::Labels;
+use crate::options::{Columns, ReadOptions};
+use crate::suggest::did_you_mean;
+
+/// One row of the annotations.
+pub(super) struct Annotation<'a> {
+    pub(super) id: Cell<'a>,
+    pub(super) label: Cell<'a>,
+    pub(super) annotator: Option<Cell<'a>>,
+    pub(super) date: Option<Cell<'a>>,
+}
+
+/// An item that was labelled.
+pub(super) struct Item {
+    /// How many of its further labels count.
+    labels_left: u32,
+    /// The row of its first annotation.
+    pub(super) first_row: u64,
+}
+
+/// A checked label.
+#[derive(Debug, Clone, Copy)]
+struct GivenLabel {
+    item: u32,
+    annotator: Option<u32>,
+    class: usize,
+}
+
+/// Labels counted so far.
+pub(super) struct Counter<'a> {
+    /// The names asked for.
+    pub(super) columns: &'a Columns,
+    /// The names that the file has.
+    pub(super) found: AnnotationColumns,
+    classes: usize,
+    labels: Labels,
+    /// How many labels of an item count, from the first.
+    first_labels: u32,
+    pub(super) ids: Names,
+    pub(super) items: Vec<Item>,
+    /// Label counts, item by item.
+    pub(super) counts: Vec<u32>,
+    pub(super) annotators: Names,
+    /// The row of each item and annotator: two labels of one annotator are not independent.
+    seen: HashMap<(u32, u32), u64, foldhash::fast::RandomState>,
+    /// Names of annotators whose labels do not count.
+    without: &'a [String],
+    /// Whether each annotator is left out.
+    is_left_out: Vec<bool>,
+    /// Item, annotator and class of every label that counts, if annotators are named.
+    pub(super) labelled: Vec<(u32, u32, u32)>,
+    /// Labels with their dates, to be counted when all are read.
+    dated: Vec<(i128, GivenLabel)>,
+}
+
+impl<'a> Counter<'a> {
+    pub(super) fn new(classes: &[String], options: &'a ReadOptions) -> Self {
+        Self {
+            columns: &options.columns,
+            found: AnnotationColumns::default(),
+            classes: classes.len(),
+            labels: Labels::new(classes),
+            first_labels: options.first_labels.map_or(u32::MAX, NonZeroU32::get),
+            ids: Names::default(),
+            items: Vec::new(),
+            counts: Vec::new(),
+            annotators: Names::default(),
+            seen: HashMap::default(),
+            without: &options.without,
+            is_left_out: Vec::new(),
+            labelled: Vec::new(),
+            dated: Vec::new(),
+        }
+    }
+
+    /// Checks a label and counts it, or keeps it until all dates are known.
+    pub(super) fn add(&mut self, at: RowAt<'_>, annotation: &Annotation<'_>) -> Result<()> {
+        let id = annotation.id.id().map_err(|why| at.value(&self.found.id, why))?;
+        let Some(label) = annotation.label.text().filter(|label| !label.is_empty()) else {
+            return Err(at.value(&self.found.label, "no label: leave the row out"));
+        };
+        let Some(class) = self.labels.class(&label) else {
+            return Err(at.value(&self.found.label, self.labels.refusal(&shown(&label), &label)));
+        };
+        let item = self.ids.number(&id);
+        let annotator = match &annotation.annotator {
+            Some(annotator) => Some(self.annotator(at, annotator, item, &id)?),
+            None => None,
+        };
+        if item as usize == self.items.len() {
+            self.items.push(Item { labels_left: self.first_labels, first_row: at.row });
+            self.counts.resize(self.counts.len() + self.classes, 0);
+        }
+        let label = GivenLabel { item, annotator, class };
+        match (&annotation.date, &self.found.date) {
+            (Some(date), Some(column)) => {
+                self.dated.push((moment(date).map_err(|why| at.value(column, why))?, label));
+            }
+            _ => self.count(label),
+        }
+        Ok(())
+    }
+
+    /// The number of an annotator, who must not have labelled the item before.
+    fn annotator(&mut self, at: RowAt<'_>, annotator: &Cell<'_>, item: u32, id: &str) -> Result<u32> {
+        let column = self.found.annotator.as_ref().unwrap_or(&self.columns.annotator);
+        let Some(name) = annotator.text().filter(|name| !name.is_empty()) else {
+            return Err(at.value(column, "no annotator: name all of them, or drop the column"));
+        };
+        let number = self.annotators.number(&name);
+        if number as usize == self.is_left_out.len() {
+            self.is_left_out.push(self.without.iter().any(|without| *without == name));
+        }
+        if let Some(row) = self.seen.insert((item, number), at.row) {
+            let (name, id) = (shown(&name), shown(id));
+            let reason = format!("{name} labelled id {id} already in row {row}: keep one label per annotator");
+            return Err(at.value(column, reason));
+        }
+        Ok(number)
+    }
+
+    /// Counts a label, if it is among the first of its item and its annotator is not left out.
+    fn count(&mut self, GivenLabel { item, annotator, class }: GivenLabel) {
+        let place = item as usize;
+        if self.items[place].labels_left == 0 {
+            return;
+        }
+        // Labels of annotators left out count as first ones too: which labels follow may depend on what they say.
+        self.items[place].labels_left -= 1;
+        if annotator.is_none_or(|annotator| !self.is_left_out[annotator as usize]) {
+            self.counts[place * self.classes + class] += 1;
+            self.labelled.extend(annotator.map(|annotator| (item, annotator, class as u32)));
+        }
+    }
+
+    /// Counts the labels that have dates, the earliest first; labels of the same date stay in the order of the file. Returns whether the
+    /// dates of every item's labels differ.
+    pub(super) fn count_by_date(&mut self) -> bool {
+        let mut dated = std::mem::take(&mut self.dated);
+        dated.sort_by_key(|(date, label)| (label.item, *date));
+        let differ = |pair: &[(i128, GivenLabel)]| (pair[0].0, pair[0].1.item) != (pair[1].0, pair[1].1.item);
+        let is_order_known = !dated.is_empty() && dated.windows(2).all(differ);
+        dated.into_iter().for_each(|(_, label)| self.count(label));
+        is_order_known
+    }
+
+    /// Refuses names to leave out that no annotator has, and leaving out all annotators.
+    pub(super) fn check_left_out(&self, file: &str) -> Result<()> {
+        if self.without.is_empty() {
+            return Ok(());
+        }
+        if self.is_left_out.is_empty() {
+            let name = &self.columns.annotator;
+            let hint = self.found.unused_annotator.as_ref().map_or(String::new(), |column| {
+                format!("; there is a column {column}: add --columns annotator={column}")
+            });
+            return Err(Error::file(file, format!("no column {name}: nobody can be left out by name{hint}")));
+        }
+        if let Some(name) = self.without.iter().find(|name| self.annotators.get(name).is_none()) {
+            return Err(Error::file(file, self.unknown_annotator(name)));
+        }
+        if self.is_left_out.iter().all(|left_out| *left_out) {
+            return Err(Error::file(file, "all annotators are left out: keep at least one"));
+        }
+        Ok(())
+    }
+
+    /// The message about a name that no annotator has.
+    fn unknown_annotator(&self, name: &str) -> String {
+        let several: Vec<&str> = name.split(',').map(str::trim).collect();
+        if several.len() > 1 && several.iter().all(|name| self.annotators.get(name).is_some()) {
+            let flags: Vec<String> = several.iter().map(|name| format!("--without {}", shown(name))).collect();
+            let (name, flags) = (shown(name), flags.join(" "));
+            return format!("no annotator is called {name}: give --without once per annotator, {flags}");
+        }
+        let mut known: Vec<&String> = self.annotators.iter().map(|(_, name)| name).collect();
+        known.sort_unstable();
+        let meant = did_you_mean(name, known.iter().map(|known| known.as_str()));
+        format!("no annotator is called {}: there are {}{meant}", shown(name), listed(&known))
+    }
+}

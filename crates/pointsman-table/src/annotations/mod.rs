@@ -1,0 +1,184 @@
+//! Votes from a long table: one label per row, joined to the table by id.
+
+mod columns;
+mod counter;
+mod formats;
+mod names;
+
+use std::path::Path;
+
+use pointsman::diagnose::Annotations;
+
+use self::counter::{Counter, Item};
+use self::names::{NamedLabels, Names};
+use crate::error::{Error, Result, RowAt, shown};
+use crate::frame::{Ids, Joined};
+use crate::guard::guarded;
+use crate::input::Input;
+use crate::options::ReadOptions;
+use crate::raw::RawRows;
+
+/// The counted labels of every item, to be joined to the rows of tables.
+pub(crate) struct Join {
+    name: String,
+    ids: Names,
+    items: Vec<Item>,
+    /// The table and the row that have each item's id, once they were read. Row zero stands for any row that was filtered out: rows are
+    /// counted from one.
+    rows: Vec<Option<(usize, u64)>>,
+    /// Label counts, item by item.
+    counts: Vec<u32>,
+    /// The classes in the order of the counts.
+    classes: Vec<String>,
+    /// Who gave which label, if annotators are named.
+    named: Option<NamedLabels>,
+    /// Whether rows without annotations, and annotations without rows, are refused.
+    strict: bool,
+    rows_matched: usize,
+    /// Rows without annotations.
+    not_annotated: Ids,
+    /// The tables read so far, as messages name them.
+    tables: Vec<String>,
+    /// The column of ids, as messages name it.
+    id_column: String,
+    other_case: Vec<(&'static str, String)>,
+    unused_annotator: Option<String>,
+    /// Whether the dates of every item's labels differ.
+    is_order_known: bool,
+}
+
+impl Join {
+    pub(crate) fn load(path: &Path, classes: &[String], options: &ReadOptions) -> Result<Self> {
+        let input = Input::open(path, None)?;
+        let name = input.name.clone();
+        let mut counter = Counter::new(classes, options);
+        guarded(&name, || counter.read(input, options.delimiter))?;
+        if counter.items.is_empty() {
+            return Err(Error::file(&name, "has no rows: there must be at least one annotation"));
+        }
+        counter.check_left_out(&name)?;
+        let is_order_known = counter.count_by_date();
+        let Counter { found, ids, items, counts, annotators, labelled, .. } = counter;
+        let annotators = annotators.into_vec();
+        let named = (!annotators.is_empty()).then(|| NamedLabels::new(annotators, items.len(), &labelled));
+        Ok(Self {
+            name,
+            ids,
+            rows: vec![None; items.len()],
+            items,
+            counts,
+            classes: classes.to_vec(),
+            named,
+            strict: options.strict,
+            rows_matched: 0,
+            not_annotated: Ids::default(),
+            tables: Vec::new(),
+            id_column: found.id,
+            other_case: found.other_case,
+            unused_annotator: found.unused_annotator,
+            is_order_known,
+        })
+    }
+
+    /// Adds votes to the rows, in the order of `classes`, and drops rows that have none: those without annotations, or with annotations only
+    /// by annotators who are left out. Returns the item of each row that is kept.
+    pub(crate) fn votes(&mut self, table: &str, raw: &mut RawRows, classes: &[String]) -> Result<Vec<usize>> {
+        let width = self.classes.len();
+        let place = |class: &String| self.classes.iter().position(|own| own == class);
+        let places: Vec<usize> = classes.iter().filter_map(place).collect();
+        raw.votes.reserve(raw.ids.len() * width);
+        let mut items = Vec::with_capacity(raw.ids.len());
+        if self.tables.last().is_none_or(|last| last != table) {
+            self.tables.push(table.to_owned());
+        }
+        for (i, id) in raw.ids.iter().enumerate() {
+            let at = RowAt { file: table, row: raw.rows[i], line: raw.lines.get(i).copied() };
+            let item = self.ids.get(id);
+            items.push(item);
+            let Some(item) = item else {
+                if self.strict {
+                    return Err(at.row(format!(
+                        "no annotation of id {} in {}: leave the row out, or do without --strict (in Python strict=True)",
+                        shown(id),
+                        self.name
+                    )));
+                }
+                self.not_annotated.add(id);
+                raw.votes.resize(raw.votes.len() + width, 0);
+                continue;
+            };
+            if let Some(other) = self.set_row(item, at.row, "a row left out by the filter") {
+                return Err(at.row(format!("id {} is also that of {other}: ids must differ", shown(id))));
+            }
+            self.rows_matched += 1;
+            let counts = &self.counts[item * width..][..width];
+            raw.votes.extend(places.iter().map(|&place| counts[place]));
+        }
+        for id in &raw.dropped_ids {
+            if let Some(item) = self.ids.get(id)
+                && let Some(other) = self.set_row(item, 0, "another row left out by the filter")
+            {
+                let id = shown(id);
+                let reason =
+                    format!("id {id} of a row left out by the filter is also that of {other}: ids must differ");
+                return Err(Error::file(table, reason));
+            }
+        }
+        let has_labels: Vec<bool> = raw.votes.chunks_exact(width).map(|own| own.iter().any(|&n| n > 0)).collect();
+        raw.keep(&has_labels).map_err(|why| Error::file(table, why))?;
+        raw.without_labels = items.iter().zip(&has_labels).filter(|(item, kept)| item.is_some() && !**kept).count();
+        let kept = items.into_iter().zip(has_labels).filter(|(_, has_labels)| *has_labels);
+        Ok(kept.filter_map(|(item, _)| item).collect())
+    }
+
+    /// Records that a row of the current table has an item's id. If ids must differ and another row has it, returns that row as messages
+    /// name it.
+    fn set_row(&mut self, item: usize, row: u64, filtered_out: &str) -> Option<String> {
+        let current = self.tables.len() - 1;
+        let (table, row) = self.rows[item].replace((current, row)).filter(|_| self.strict)?;
+        let row = if row == 0 { filtered_out.to_owned() } else { format!("row {row}") };
+        Some(if table == current { row } else { format!("{row} of {}", self.tables[table]) })
+    }
+
+    /// Who gave which label to these items, if annotators are named.
+    pub(crate) fn annotations(&self, items: &[usize]) -> Result<Option<Annotations>> {
+        let Some(named) = &self.named else { return Ok(None) };
+        let rows = items.iter().map(|&item| named.labels_of(item).iter().copied());
+        let annotations = Annotations::new(named.annotators.iter().map(String::as_str), rows);
+        annotations.map(Some).map_err(|error| Error::file(&self.name, error.to_string()))
+    }
+
+    /// How rows and annotations were matched, once all rows of the tables were read.
+    pub(crate) fn finish(&self, tables: &str) -> Result<Joined> {
+        let mut unmatched: Vec<(usize, &String)> =
+            self.ids.iter().filter(|(item, _)| self.rows[*item].is_none()).collect();
+        // In the order of the file.
+        unmatched.sort_unstable();
+        let mut not_in_table = Ids::default();
+        unmatched.iter().for_each(|(_, id)| not_in_table.add(id));
+        if let Some(&(item, id)) = unmatched.first().filter(|_| self.strict) {
+            let at = RowAt { file: &self.name, row: self.items[item].first_row, line: None };
+            return Err(at.value(&self.id_column, format!("{} is not an id of {tables}", shown(id))));
+        }
+        if self.rows_matched == 0
+            && let (Some(row), Some(annotated)) = (self.not_annotated.first.first(), not_in_table.first.first())
+        {
+            let reason = format!(
+                "no id is one of {tables}: ids are {} and the like here, {} and the like there",
+                shown(annotated),
+                shown(row)
+            );
+            return Err(Error::file(&self.name, reason));
+        }
+        Ok(Joined {
+            file: self.name.clone(),
+            rows: self.rows_matched,
+            not_annotated: self.not_annotated.clone(),
+            not_in_table,
+            taken: self.other_case.clone(),
+            unused_annotator: self.unused_annotator.clone(),
+            is_sorted_by_annotator: !self.is_order_known
+                && self.named.as_ref().is_some_and(NamedLabels::is_sorted_by_annotator),
+        })
+    }
+}

@@ -1,0 +1,221 @@
+//! A table with its ids and its places in files.
+
+use std::collections::HashMap;
+
+use pointsman::Table;
+use pointsman::diagnose::Annotations;
+
+use crate::error::{Error, Result, RowAt, listed};
+use crate::input_column::InputColumn;
+use crate::normalize::Sums;
+
+/// Rows of a table, with their ids and their places in the files they were read from.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Frame {
+    /// The rows.
+    pub table: Table,
+    /// Each row's `id`, if the files have any.
+    pub ids: Option<Vec<String>>,
+    /// Each row's place in the file: data rows counted from one, before any filter.
+    pub rows: Vec<u64>,
+    /// Whether the file has votes or labels of its own, which annotations replaced.
+    pub ignored_votes: bool,
+    /// Who gave which label in which order, if annotations name their annotators.
+    pub annotations: Option<Annotations>,
+    /// How many rows were dropped because all their annotators are left out.
+    pub rows_without_labels: usize,
+    /// Every column of the file as it is, in order, if [`ReadOptions::keep_columns`](crate::ReadOptions::keep_columns) asks for them.
+    /// Those of JSONL are the keys of these rows, which other batches need not have.
+    pub columns: Vec<(String, InputColumn)>,
+    /// How rows and annotations were matched, if a whole table was joined.
+    pub joined: Option<Joined>,
+    /// The sums of probabilities that were divided by their sum, if any were.
+    pub sums: Option<Sums>,
+    /// Files whose classes are in another order than was asked for, or than in the first file.
+    pub reordered: Vec<String>,
+    /// If there are no features: the unused columns of numbers, which may be features under another name.
+    pub unused_numeric: Vec<String>,
+    /// The files as messages name them, each with its first row here.
+    pub(crate) files: Vec<(usize, String)>,
+    /// Each row's line in formats that have lines; zero in files without.
+    pub(crate) lines: Vec<u64>,
+}
+
+/// Ids that a table of items and its annotations do not share.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Ids {
+    /// How many there are.
+    pub count: usize,
+    /// The first few of them.
+    pub first: Vec<String>,
+}
+
+impl Ids {
+    /// How many ids are listed.
+    const MAX_LISTED: usize = 5;
+
+    pub(crate) fn add(&mut self, id: &str) {
+        self.count += 1;
+        if self.first.len() < Self::MAX_LISTED {
+            self.first.push(id.to_owned());
+        }
+    }
+}
+
+/// How the rows of a table and the ids of its annotations were matched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Joined {
+    /// The annotations as messages name them.
+    pub file: String,
+    /// How many rows found their annotations.
+    pub rows: usize,
+    /// Ids of rows that have no annotation: they were left out.
+    pub not_annotated: Ids,
+    /// Annotated ids that no row has: their labels were left out.
+    pub not_in_table: Ids,
+    /// Columns of the annotations whose names differ in case from the standard ones: `label` and `Label`.
+    pub taken: Vec<(&'static str, String)>,
+    /// An unused column of the annotations that seems to name the annotators.
+    pub unused_annotator: Option<String>,
+    /// Whether the rows of every item are sorted by annotator, so that their order does not show who labelled first.
+    pub is_sorted_by_annotator: bool,
+}
+
+/// Ids that several rows have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RepeatedIds {
+    /// The ids.
+    pub ids: Ids,
+    /// How many rows have one of them.
+    pub rows: usize,
+}
+
+impl Frame {
+    /// An error of the core about these rows, with the file's name and the row and line as they are in the file.
+    #[must_use]
+    pub fn error(&self, error: pointsman::Error) -> Error {
+        match error {
+            pointsman::Error::Value { row, column, reason } => {
+                let (file, line) = (self.file_of(row), self.lines.get(row).copied().filter(|&line| line > 0));
+                RowAt { file, row: self.rows.get(row).copied().unwrap_or_default(), line }
+                    .value(column, reason.to_string())
+            }
+            other => Error::file(&self.file_names(), other.to_string()),
+        }
+    }
+
+    /// The file that a row was read from, as messages name it.
+    #[must_use]
+    pub fn file_of(&self, row: usize) -> &str {
+        let place = self.files.partition_point(|(first, _)| *first <= row);
+        self.files.get(place.saturating_sub(1)).map_or("", |(_, file)| file)
+    }
+
+    /// The names of all files, for messages.
+    fn file_names(&self) -> String {
+        self.files.iter().map(|(_, file)| file.as_str()).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The ids that several rows have; `None` if all differ, or there are none.
+    #[must_use]
+    pub fn repeated_ids(&self) -> Option<RepeatedIds> {
+        let mut counts: HashMap<&str, usize, foldhash::fast::RandomState> = HashMap::default();
+        let mut ids = Ids::default();
+        let mut rows = 0;
+        for id in self.ids.iter().flatten() {
+            let count = counts.entry(id).or_default();
+            *count += 1;
+            rows += usize::from(*count > 1);
+            if *count == 2 {
+                // The first row of the id counts too.
+                rows += 1;
+                ids.add(id);
+            }
+        }
+        (ids.count > 0).then_some(RepeatedIds { ids, rows })
+    }
+
+    /// Adds the rows of another file.
+    ///
+    /// # Errors
+    /// If its columns are not the same; the message names both files and what differs.
+    pub(crate) fn append(&mut self, other: Self) -> Result<()> {
+        let (own, file) = (self.file_of(0).to_owned(), other.file_of(0).to_owned());
+        if let Some(difference) = difference(&own, &self.table, &file, &other.table) {
+            return Err(Error::file(&file, difference));
+        }
+        if self.ids.is_some() != other.ids.is_some() {
+            let (with, without) = if self.ids.is_some() { (&own, &file) } else { (&file, &own) };
+            return Err(Error::file(
+                &file,
+                format!("{with} has ids and {without} has none: give all tables the same columns"),
+            ));
+        }
+        if self.table.classes() != other.table.classes() && other.reordered.is_empty() {
+            self.reordered.push(file.clone());
+        }
+        let refuse = |error: pointsman::Error| Error::file(&file, format!("does not fit {own}: {error}"));
+        let table = match self.table.classes() == other.table.classes() {
+            true => other.table,
+            false => other.table.in_order_of(self.table.classes()).map_err(refuse)?,
+        };
+        let rows = self.table.rows();
+        self.table.append(&table).map_err(refuse)?;
+        if !self.lines.is_empty() || !other.lines.is_empty() {
+            self.lines.resize(rows, 0);
+            self.lines.extend(other.lines);
+            self.lines.resize(self.table.rows(), 0);
+        }
+        self.rows.extend(other.rows);
+        if let (Some(ids), Some(more)) = (&mut self.ids, other.ids) {
+            ids.extend(more);
+        }
+        self.ignored_votes |= other.ignored_votes;
+        self.rows_without_labels += other.rows_without_labels;
+        self.sums = Sums::merged(self.sums, other.sums);
+        self.reordered.extend(other.reordered);
+        self.files.extend(other.files.into_iter().map(|(first, file)| (first + rows, file)));
+        Ok(())
+    }
+}
+
+/// How two tables differ that should have the same columns, in any order.
+fn difference(one: &str, table: &Table, two: &str, other: &Table) -> Option<String> {
+    let features = |table: &Table| table.feature_names().iter().map(|name| format!("x_{name}")).collect::<Vec<_>>();
+    let oracles = |table: &Table| table.oracles().map(|(name, _)| format!("oracle_{name}")).collect::<Vec<_>>();
+    let present = |is_there: bool, name: &str| if is_there { vec![name.to_owned()] } else { Vec::new() };
+    let columns = |table: &Table| {
+        let has_truth = table.rows() > 0 && table.truth(0).is_some();
+        [
+            ("classes", table.classes().to_vec()),
+            ("features", features(table)),
+            ("other models", oracles(table)),
+            ("weights", present(table.has_weights(), "weight")),
+            ("truth", present(has_truth, "true_*")),
+        ]
+    };
+    let mut pairs = columns(table).into_iter().zip(columns(other));
+    pairs.find_map(|((what, own), (_, others))| name_difference(what, (one, &own), (two, &others)))
+}
+
+/// A message about the names that only one of two files has; `None` if there are none. The second file is compared with the first.
+pub(crate) fn name_difference(
+    what: &str,
+    (one, own): (&str, &[String]),
+    (two, others): (&str, &[String]),
+) -> Option<String> {
+    let only = |names: &[String], besides: &[String]| -> Vec<String> {
+        names.iter().filter(|name| !besides.contains(name)).cloned().collect()
+    };
+    let parts: Vec<String> = [(one, only(own, others)), (two, only(others, own))]
+        .into_iter()
+        .filter(|(_, names)| !names.is_empty())
+        .map(|(file, names)| format!("only {file} has {}", listed(&names)))
+        .collect();
+    let parts = (!parts.is_empty()).then(|| parts.join(", "))?;
+    Some(format!("differs from {one} in its {what}: {parts}; give all tables the same columns"))
+}

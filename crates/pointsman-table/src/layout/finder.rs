@@ -1,0 +1,247 @@
+//! Finding the fields of a file by their roles.
+
+use std::collections::HashSet;
+
+use super::{ColumnGroup, Field, Hints, Layout, Location, Shape};
+use crate::error::{Error, Result, listed, shown};
+use crate::options::{Columns, Need, ReadOptions, Role};
+
+pub(super) struct Finder<'a> {
+    pub(super) file: &'a str,
+    pub(super) fields: &'a [Field],
+    pub(super) hints: Hints,
+    pub(super) columns: &'a Columns,
+}
+
+impl Finder<'_> {
+    pub(super) fn layout(&self, options: &ReadOptions) -> Result<Layout> {
+        let columns = self.columns;
+        let (probs, reordered) = self.probs(options.classes.as_deref())?;
+        let classes = probs.keys.clone();
+        let is_labelled = options.need != Need::Predictions;
+        let (votes, labels) = self.votes(&classes, options)?;
+        let truth = if is_labelled { self.group_of_classes(Role::Truth, &classes)? } else { None };
+        self.check_need(options, votes.is_some() || labels.is_some(), truth.is_some(), &classes)?;
+        if let Some(first) = options.first_labels.filter(|_| counts_votes(options) && labels.is_none()) {
+            return Err(self.error(format!(
+                "the first {first} labels of a row are not known from {}: counts have no order; give the labels in the order \
+                 they were collected, as a list {} or as a long table of annotations",
+                if votes.is_some() { "its votes" } else { "what is there" },
+                columns.labels
+            )));
+        }
+        let id = self.id(options)?;
+        let (features, wanted_features) = self.features(options.features.as_deref())?;
+        let weight = if is_labelled { self.scalar(&columns.weight)? } else { None };
+        let weight = weight
+            .map(|field| self.new_group(vec![String::new()], Location::Wide(vec![field]), columns.weight.clone()));
+        let mut layout = Layout {
+            probs,
+            votes,
+            labels,
+            first_labels: options.first_labels.map_or(usize::MAX, |n| n.get() as usize),
+            truth,
+            features,
+            wanted_features,
+            oracles: if is_labelled { self.oracles(&classes)? } else { Vec::new() },
+            weight,
+            id,
+            dropped_id: id.filter(|_| options.annotations.is_some() && !options.filters.is_empty()),
+            filters: options.filters.iter().map(|f| self.filter(f.column())).collect::<Result<_>>()?,
+            names: self.fields.iter().map(|f| f.name.clone()).collect(),
+            ignored_votes: is_labelled && options.annotations.is_some() && self.has_votes(),
+            reordered,
+            classes,
+            unused_scalars: Vec::new(),
+        };
+        if layout.features.is_none() {
+            layout.unused_scalars = self.unused_scalars(&layout);
+        }
+        self.check_named_columns(&layout, options)?;
+        Ok(layout)
+    }
+
+    /// The predictions, in the order of `order` if they have these classes and are found by name, and whether the file has another order.
+    fn probs(&self, order: Option<&[String]>) -> Result<(ColumnGroup, bool)> {
+        let group = self.group(Role::Probs, self.hints.classes.as_deref())?;
+        let group = group.ok_or_else(|| self.no_predictions())?;
+        let classes = group.keys.clone();
+        let is_by_name = !matches!(group.location, Location::List(_));
+        let has_classes = |order: &&[String]| order.len() == classes.len() && order.iter().all(|c| classes.contains(c));
+        let group = match order.filter(|_| is_by_name).filter(has_classes) {
+            Some(order) => self.in_order_of(group, order)?,
+            None => group,
+        };
+        if classes.len() < 2 {
+            return Err(self.error(format!(
+                "one class only ({}): {}",
+                listed(&classes),
+                self.delimiter_hint().unwrap_or_else(|| "a classifier needs at least two".to_owned())
+            )));
+        }
+        let is_reordered = group.keys != classes;
+        Ok((group, is_reordered))
+    }
+
+    /// The votes, or the field of labels. Counts are preferred, unless the order of the labels matters.
+    fn votes(&self, classes: &[String], options: &ReadOptions) -> Result<(Option<ColumnGroup>, Option<usize>)> {
+        if !counts_votes(options) {
+            return Ok((None, None));
+        }
+        if options.first_labels.is_some()
+            && let Some(labels) = self.labels()?
+        {
+            return Ok((None, Some(labels)));
+        }
+        match self.group_of_classes(Role::Votes, classes)? {
+            Some(votes) => Ok((Some(votes), None)),
+            None => Ok((None, self.labels()?)),
+        }
+    }
+
+    /// Refuses a file without the votes or truth that are needed.
+    fn check_need(&self, options: &ReadOptions, has_votes: bool, has_truth: bool, classes: &[String]) -> Result<()> {
+        let has_votes = has_votes || options.annotations.is_some();
+        let missing = match options.need {
+            Need::Votes if !has_votes => "votes",
+            Need::VotesOrTruth if !has_votes && !has_truth => "votes and no truth",
+            _ => return Ok(()),
+        };
+        let truth = match options.need {
+            Need::VotesOrTruth => format!(", or {}<class>", self.columns.prefix(Role::Truth)),
+            _ => String::new(),
+        };
+        let of_annotations = self.columns.named.iter().find(|key| ["label", "annotator", "date"].contains(key));
+        Err(self.error(format!(
+            "no {missing}: give columns {}<class>, a field {} or {}{truth}, or annotations; columns found: {}{}{}",
+            self.columns.prefix(Role::Votes),
+            self.columns.field(Role::Votes),
+            self.columns.labels,
+            self.found(),
+            self.votes_hint(classes).unwrap_or_default(),
+            of_annotations.map_or(String::new(), |key| format!(
+                "; {key} is a column of annotations, but there are none: give their file, --annotations FILE"
+            ))
+        )))
+    }
+
+    /// The field of ids, which annotations need.
+    fn id(&self, options: &ReadOptions) -> Result<Option<usize>> {
+        let id = self.scalar(&self.columns.id)?;
+        if id.is_some() || options.annotations.is_none() {
+            return Ok(id);
+        }
+        // The name that was given may be that of the annotations only.
+        if let Some(id) = self.scalar("id")? {
+            return Ok(Some(id));
+        }
+        Err(self.error(format!(
+            "no column {}: annotations are joined by it; if it goes by another name, give it: --columns id=NAME, in Python columns={{'id': NAME}}; columns found: {}",
+            self.columns.id,
+            self.found()
+        )))
+    }
+
+    /// The fields of single values that have no role and are not used.
+    fn unused_scalars(&self, layout: &Layout) -> Vec<usize> {
+        let used = layout.used();
+        let is_unused = |&i: &usize| {
+            let Field { name, shape } = &self.fields[i];
+            *shape == Shape::Scalar
+                && used.binary_search(&i).is_err()
+                && !self.columns.has_role(name, true, &layout.classes)
+        };
+        (0..self.fields.len()).filter(is_unused).collect()
+    }
+
+    /// Refuses a file without a column that the user named: a misspelt name would otherwise drop a column silently.
+    fn check_named_columns(&self, layout: &Layout, options: &ReadOptions) -> Result<()> {
+        let is_labelled = options.need != Need::Predictions;
+        let needs_votes = is_labelled && options.need != Need::VotesIfAny;
+        for &key in &self.columns.named {
+            let (is_there, name) = match key {
+                "votes" => (layout.votes.is_some() || !needs_votes, self.columns.prefix(Role::Votes)),
+                "truth" => (layout.truth.is_some() || !is_labelled, self.columns.prefix(Role::Truth)),
+                "features" if options.features.is_none() => {
+                    match self.columns.feature_names.iter().find(|name| !self.has_feature(name)) {
+                        Some(missing) => (false, missing),
+                        None => continue,
+                    }
+                }
+                "oracles" => (!layout.oracles.is_empty() || !is_labelled, self.columns.prefix(Role::Oracles)),
+                "labels" => (layout.labels.is_some() || !needs_votes, &self.columns.labels),
+                "id" => (layout.id.is_some(), &self.columns.id),
+                "weight" => (layout.weight.is_some() || !is_labelled, &self.columns.weight),
+                _ => continue,
+            };
+            if !is_there {
+                return Err(self.error(format!(
+                    "no column named by {key}={name}, as the option columns says{}; columns found: {}",
+                    self.prefix_hint(key, name).unwrap_or_default(),
+                    self.found()
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn has_votes(&self) -> bool {
+        let (prefix, field) = (self.columns.prefix(Role::Votes), self.columns.field(Role::Votes));
+        let is_votes = |name: &String| name == field || name.starts_with(prefix) || *name == self.columns.labels;
+        self.fields.iter().any(|field| is_votes(&field.name))
+    }
+
+    /// The field that lists labels. A single value under this name is something else, often the item's reference label.
+    fn labels(&self) -> Result<Option<usize>> {
+        Ok(self.named(&self.columns.labels)?.filter(|&i| matches!(self.fields[i].shape, Shape::List(_))))
+    }
+
+    pub(super) fn scalar(&self, name: &str) -> Result<Option<usize>> {
+        Ok(self.named(name)?.filter(|&i| self.fields[i].shape == Shape::Scalar))
+    }
+
+    fn filter(&self, name: &str) -> Result<usize> {
+        match self.named(name)? {
+            Some(i) if self.fields[i].shape == Shape::Scalar => Ok(i),
+            Some(_) => Err(self.error(format!("column {name} holds lists: filters need one value per row"))),
+            None => Err(self.error(format!("no column {} to filter by; columns found: {}", shown(name), self.found()))),
+        }
+    }
+
+    /// The field of a name, which must not be given twice.
+    pub(super) fn named(&self, name: &str) -> Result<Option<usize>> {
+        let mut found = None;
+        for (i, field) in self.fields.iter().enumerate() {
+            if field.name == name && found.replace(i).is_some() {
+                return Err(self.given_twice(name));
+            }
+        }
+        Ok(found)
+    }
+
+    pub(super) fn check_unique(&self, keys: &[String], prefix: &str) -> Result<()> {
+        let mut seen = HashSet::new();
+        match keys.iter().find(|key| !seen.insert(*key)) {
+            Some(key) => Err(self.given_twice(&format!("{prefix}{key}"))),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn given_twice(&self, column: &str) -> Error {
+        self.error(format!("column {column} is given twice: rename or drop one of them"))
+    }
+
+    /// The names of the fields, for messages.
+    pub(super) fn found(&self) -> String {
+        listed(self.fields.iter().map(|f| f.name.as_str()))
+    }
+
+    pub(super) fn error(&self, reason: String) -> Error {
+        Error::file(self.file, reason)
+    }
+}
+
+/// Whether votes are counted from the table itself.
+fn counts_votes(options: &ReadOptions) -> bool {
+    options.need != Need::Predictions && options.annotations.is_none()
+}

@@ -1,0 +1,101 @@
+//! Messages about columns that were not found, and what to do.
+
+use std::collections::HashSet;
+
+use super::Shape;
+use super::finder::Finder;
+use crate::error::{Error, listed};
+use crate::options::{Role, SEPARATORS, feature_key};
+
+/// Delimiters other than commas, their names, and how they are typed.
+const DELIMITERS: [(char, &str, &str); 3] = [(';', "semicolons", ";"), ('|', "pipes", "|"), ('\t', "tabs", "\\t")];
+
+impl Finder<'_> {
+    pub(super) fn no_predictions(&self) -> Error {
+        self.error(format!(
+            "no predictions: no column begins with {} and none is a list or map named {}; columns found: {}; {}",
+            self.columns.prefix(Role::Probs),
+            self.columns.field(Role::Probs),
+            self.found(),
+            self.delimiter_hint().unwrap_or_else(|| {
+                "if they go by another name, give it: --columns probs=NAME, in Python columns={'probs': NAME}"
+                    .to_owned()
+            })
+        ))
+    }
+
+    /// What to do if the whole header was read as one column because it has another delimiter.
+    pub(super) fn delimiter_hint(&self) -> Option<String> {
+        let [only] = self.fields else { return None };
+        let (_, name, typed) = DELIMITERS.into_iter().find(|(delimiter, ..)| only.name.contains(*delimiter))?;
+        Some(format!(
+            "separate the columns by commas, or name {name} as the delimiter: --delimiter '{typed}', in Python delimiter='{typed}'"
+        ))
+    }
+
+    /// What to do if the votes have another prefix: one without a role that has a column for each class.
+    pub(super) fn votes_hint(&self, classes: &[String]) -> Option<String> {
+        let names: HashSet<&str> = self.fields.iter().map(|field| field.name.as_str()).collect();
+        let has_all = |prefix: &str| classes.iter().all(|class| names.contains(format!("{prefix}{class}").as_str()));
+        let free = self.fields.iter().filter(|field| self.columns.wide_role(&field.name).is_none());
+        let mut prefixes = free.filter_map(|field| field.name.strip_suffix(classes.first()?.as_str()));
+        let prefix = prefixes.find(|prefix| !prefix.is_empty() && has_all(prefix))?;
+        Some(format!(
+            "; if {prefix}<class> are the votes, give their prefix: --columns votes={prefix}, in Python columns={{'votes': '{prefix}'}}"
+        ))
+    }
+
+    /// Whether a name given for features is that of a column, or the prefix of some.
+    pub(super) fn has_feature(&self, name: &str) -> bool {
+        self.fields.iter().any(|field| match field.shape {
+            Shape::Scalar => feature_key(name, &field.name).is_some(),
+            Shape::List(_) | Shape::Keyed(_) => field.name == name,
+        })
+    }
+
+    /// The columns that begin with a name that is not a prefix, and what to give instead.
+    pub(super) fn prefix_hint(&self, key: &str, name: &str) -> Option<String> {
+        let near: Vec<&str> =
+            self.fields.iter().map(|field| field.name.as_str()).filter(|column| column.starts_with(name)).collect();
+        let first = near.first()?;
+        let rest = first.strip_prefix(name)?.chars().next()?;
+        let found = listed(&near);
+        let separator = Some(rest).filter(|c| SEPARATORS.contains(c) && !name.ends_with(SEPARATORS));
+        Some(match (key, separator) {
+            ("features" | "oracles", Some(separator)) => {
+                format!(": {found} begin with it; give the whole prefix, {key}={name}{separator}")
+            }
+            ("features", None) => format!(
+                ": {found} begin with these letters, but a prefix ends where a name begins, as x_ does; give whole names, features={first}"
+            ),
+            ("oracles", _) => format!(
+                ": {found} begin with it, but another model's predictions are called {name}<model>_<class>, or {name}<class> for one \
+                 model, with a column for every class"
+            ),
+            _ => return None,
+        })
+    }
+
+    /// The error of a feature that is not there, and how a column of the same name is given as a feature.
+    pub(super) fn missing_feature(&self, name: &str, wanted: &[String]) -> Error {
+        let is_column = |name: &&String| self.fields.iter().any(|field| field.name == **name);
+        let prefix = self.columns.prefix(Role::Features);
+        let column = match self.columns.feature_names.as_slice() {
+            [] => format!("{prefix}{name}"),
+            names if names.iter().any(|given| given == name) => name.to_owned(),
+            _ => format!("{name}, nor {prefix}{name}"),
+        };
+        let own: Vec<&String> = wanted.iter().filter(is_column).collect();
+        let names = |join: &str| own.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(join);
+        let hint = if own.iter().any(|own| *own == name) {
+            format!(
+                "; there is a column {name}: give --columns features={}, in Python columns={{'features': ['{}']}}",
+                names(",features="),
+                names("', '")
+            )
+        } else {
+            String::new()
+        };
+        self.error(format!("no column {column}, which is needed; columns found: {}{hint}", self.found()))
+    }
+}

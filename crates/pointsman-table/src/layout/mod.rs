@@ -1,0 +1,219 @@
+//! Where in a file everything is: found once, from the names and shapes of its columns.
+//!
+//! Every reader describes its columns as [`Field`]s: a wide file has only scalar fields, a nested one has lists and maps, and a
+//! two-dimensional numpy array is one list per row. [`Layout::find`] then finds the fields of predictions, votes, truth, features, other
+//! models' predictions, ids and weights, and checks that all of them have the same classes. So the rules are written once for all formats.
+
+mod finder;
+mod groups;
+mod messages;
+
+use self::finder::Finder;
+use crate::error::Result;
+use crate::options::{Need, ReadOptions, Role};
+
+/// The shape of the values of a column.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Shape {
+    /// A number, a text or any other single value.
+    Scalar,
+    /// A list of this length.
+    List(usize),
+    /// Values by name, in the order of the first row.
+    Keyed(Vec<(String, Shape)>),
+}
+
+/// One column of a file.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Field {
+    pub(crate) name: String,
+    pub(crate) shape: Shape,
+}
+
+/// What a format knows besides its columns.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Hints {
+    /// Class names for predictions that are a list.
+    pub(crate) classes: Option<Vec<String>>,
+    /// Feature names for features that are a list.
+    pub(crate) features: Option<Vec<String>>,
+    /// Lists are rows of numpy arrays, and messages name them so.
+    pub(crate) arrays: bool,
+    /// Maps of votes may leave out the classes that got none.
+    pub(crate) sparse: bool,
+    /// There are no rows, so that the shapes of lists and maps are not known.
+    pub(crate) empty: bool,
+}
+
+/// Where the values of a group are.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Location {
+    /// In one scalar field per key.
+    Wide(Vec<usize>),
+    /// In one field, as a list in the order of the keys.
+    List(FieldPath),
+    /// In one field, by key.
+    Keyed(FieldPath),
+}
+
+/// A field, or a child of a keyed field.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct FieldPath {
+    pub(crate) field: usize,
+    pub(crate) child: Option<String>,
+}
+
+/// The values of one role: one per key, which is a class or a feature.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ColumnGroup {
+    pub(crate) keys: Vec<String>,
+    pub(crate) location: Location,
+    /// The prefix of wide columns, or the name of the nested field.
+    name: String,
+    /// The names of wide columns if they are not the prefix and the key.
+    column_names: Vec<String>,
+    arrays: bool,
+    /// Whether the file may have further keys, which are not read.
+    pub(crate) ignores_other_keys: bool,
+}
+
+impl ColumnGroup {
+    /// How many values a row has.
+    pub(crate) fn width(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// The column that holds one key's value, or all of them, as the file names it.
+    pub(crate) fn column(&self, row: u64, key: Option<usize>) -> String {
+        let name = &self.name;
+        let index = row.saturating_sub(1);
+        match (&self.location, key) {
+            (Location::Wide(_), Some(key)) if !self.column_names.is_empty() => self.column_names[key].clone(),
+            (Location::Wide(_), Some(key)) => format!("{name}{}", self.keys[key]),
+            (Location::Wide(fields), None) => format!("{name}{}", if fields.len() > 1 { "*" } else { "" }),
+            (Location::List(_), Some(key)) if self.arrays => format!("{name}[{index}, {key}]"),
+            (Location::List(_), None) if self.arrays => format!("{name}[{index}]"),
+            (Location::List(_), Some(key)) => format!("{name}[{key}]"),
+            (Location::Keyed(_), Some(key)) => format!("{name}.{}", self.keys[key]),
+            (Location::List(_) | Location::Keyed(_), None) => name.clone(),
+        }
+    }
+
+    /// The top-level fields it is read from.
+    pub(crate) fn fields(&self) -> &[usize] {
+        match &self.location {
+            Location::Wide(fields) => fields,
+            Location::List(path) | Location::Keyed(path) => std::slice::from_ref(&path.field),
+        }
+    }
+}
+
+/// The fields of a file by their roles.
+#[derive(Debug, Clone)]
+pub(crate) struct Layout {
+    pub(crate) classes: Vec<String>,
+    pub(crate) probs: ColumnGroup,
+    pub(crate) votes: Option<ColumnGroup>,
+    /// The field that lists the annotators' labels, if votes are given that way.
+    pub(crate) labels: Option<usize>,
+    /// The number of labels of a row that count, from the first.
+    pub(crate) first_labels: usize,
+    pub(crate) truth: Option<ColumnGroup>,
+    pub(crate) features: Option<ColumnGroup>,
+    /// The places of the wanted features in their list, if not all are wanted: a list is read whole.
+    pub(crate) wanted_features: Option<Vec<usize>>,
+    pub(crate) oracles: Vec<(String, ColumnGroup)>,
+    pub(crate) weight: Option<ColumnGroup>,
+    pub(crate) id: Option<usize>,
+    /// The field of ids, if those of rows that are filtered out are needed to check annotations.
+    pub(crate) dropped_id: Option<usize>,
+    /// The field of each filter.
+    pub(crate) filters: Vec<usize>,
+    /// The names of the fields.
+    pub(crate) names: Vec<String>,
+    /// Whether the file has votes or labels that annotations replace.
+    pub(crate) ignored_votes: bool,
+    /// Whether the file has the classes in another order.
+    pub(crate) reordered: bool,
+    /// If there are no features: the unused fields of single values, which may be features under another name.
+    pub(crate) unused_scalars: Vec<usize>,
+}
+
+impl Layout {
+    /// Finds the fields of every role.
+    pub(crate) fn find(file: &str, fields: &[Field], hints: Hints, options: &ReadOptions) -> Result<Self> {
+        let completed;
+        let fields = if hints.empty && options.allow_empty {
+            completed = fields.iter().map(|field| completed_by(field, options)).collect::<Vec<_>>();
+            &completed
+        } else {
+            fields
+        };
+        Finder { file, fields, hints, columns: &options.columns }.layout(options)
+    }
+
+    /// The layout of a file without rows or header, if that is allowed and the classes are known.
+    pub(crate) fn without_rows(options: &ReadOptions) -> Option<Self> {
+        let name = options.columns.field(Role::Probs).clone();
+        let classes = options.classes.as_ref().filter(|_| options.allow_empty)?;
+        let field = Field { name, shape: scalars_by_key(classes) };
+        let predictions =
+            ReadOptions { columns: options.columns.clone(), need: Need::Predictions, ..ReadOptions::default() };
+        Self::find("", &[field], Hints::default(), &predictions).ok()
+    }
+
+    /// The groups of numbers other than counts.
+    pub(crate) fn real_groups(&self) -> impl Iterator<Item = &ColumnGroup> {
+        [Some(&self.probs), self.truth.as_ref(), self.features.as_ref(), self.weight.as_ref()]
+            .into_iter()
+            .flatten()
+            .chain(self.oracles.iter().map(|(_, group)| group))
+    }
+
+    fn groups(&self) -> impl Iterator<Item = &ColumnGroup> {
+        self.real_groups().chain(&self.votes)
+    }
+
+    /// How many numbers a row has.
+    pub(crate) fn width(&self) -> usize {
+        self.groups().map(ColumnGroup::width).sum()
+    }
+
+    /// The top-level fields that are read, in order, each once.
+    pub(crate) fn used(&self) -> Vec<usize> {
+        let mut used: Vec<usize> = self.groups().flat_map(|group| group.fields().iter().copied()).collect();
+        used.extend(self.labels);
+        used.extend(self.id);
+        used.extend(&self.filters);
+        used.sort_unstable();
+        used.dedup();
+        used
+    }
+
+    /// The column of a label in a message: the field, with the place of the label in a numpy array.
+    pub(crate) fn label_column(&self, field: usize, row: u64, place: usize) -> String {
+        let name = &self.names[field];
+        if self.probs.arrays { format!("{name}[{}, {place}]", row.saturating_sub(1)) } else { name.clone() }
+    }
+}
+
+fn scalars_by_key(keys: &[String]) -> Shape {
+    Shape::Keyed(keys.iter().map(|key| (key.clone(), Shape::Scalar)).collect())
+}
+
+/// A list or map of a file without rows, with the entries that its rows would need to have.
+fn completed_by(field: &Field, options: &ReadOptions) -> Field {
+    let wanted = if field.name == *options.columns.field(Role::Probs) {
+        &options.classes
+    } else if field.name == *options.columns.field(Role::Features) {
+        &options.features
+    } else {
+        &None
+    };
+    let shape = match (&field.shape, wanted) {
+        (Shape::List(0), Some(keys)) => scalars_by_key(keys),
+        (Shape::Keyed(entries), Some(keys)) if entries.is_empty() => scalars_by_key(keys),
+        (shape, _) => shape.clone(),
+    };
+    Field { name: field.name.clone(), shape }
+}

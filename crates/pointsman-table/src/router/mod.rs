@@ -1,0 +1,138 @@
+//! The router file: a `.safetensors` file, which any language can read and which is checked when it is read.
+//!
+//! | tensor | type | what |
+//! |---|---|---|
+//! | `probs` | f64, rows × classes | weak predictions as given |
+//! | `votes` | u32, rows × classes | label counts |
+//! | `weights` | f64, rows | only if rows have weights |
+//! | `features` | f64, rows × features | only the features the cells need |
+//! | `oracle.<name>` | f64, rows × classes | another model's predictions |
+//! | `axis.<i>.edges` | f64 | inner edges of the i-th factor of the partition; of all classes in order for `top-class` |
+//! | `axis.<i>.counts` | u32, classes | how many of them each class has (`top-class`), or each group of classes (`pooled`) |
+//! | `axis.0.groups` | u32, classes | the group of each class (`pooled`) |
+//! | `axis.<i>.levels` | f32, levels × classes | the distinct predictions (`level-sets`) |
+//! | `backoff.edges` | f64 | edges of the confidence over all classes |
+//! | `trees.roots` | u32, trees | the first node of each tree (`tree`, `forest`, `honest-forest`) |
+//! | `trees.inputs` | u32, nodes | the input of a node: the classes' probabilities, the confidence, then the features; 4294967295 is a leaf |
+//! | `trees.thresholds` | f64, nodes | at or above it a row goes to the right child; 0 in a leaf |
+//! | `trees.left` | u32, nodes | the left child, the right one comes next; 0 in a leaf |
+//! | `trees.missing` | u8, nodes | 1 if a row without a value goes to the right |
+//! | `trees.shares` | u32 | classes whose label shares are scores (`honest-forest`) |
+//! | `trees.scores` | f64, leaves × scores | per leaf: the mean reducible and irreducible Brier loss and these shares, estimated from rows that are not in the file |
+//! | `cells.roots` and so on | as `trees.…` | the one tree over the scores whose leaves are the cells (`honest-forest`) |
+//!
+//! The one metadata key `pointsman` holds JSON: the format's version, the classes, the partition, the names of
+//! the features, whether centroids are served, the seed of a forest, and the SHA-256 of everything else. Rows are stored in the order of
+//! their cells. The cell of each row is not stored but found from its prediction when the file is read, so it cannot be wrong; the same
+//! holds for the leaves and the cells of a forest. Files with scores or groups have version 3, others with trees version 2, all others
+//! version 1.
+
+mod reader;
+mod sealed;
+mod tensors;
+
+use std::path::Path;
+
+use pointsman::{Partition, Router, Table};
+use serde::{Deserialize, Serialize};
+
+use self::sealed::version_of;
+pub(crate) use self::sealed::{Sealed, seal, unseal};
+pub(crate) use self::tensors::Tensors;
+use crate::atomic::{output_name, write_atomically};
+use crate::error::{ContentError, Error, Parsed, Result, input_name};
+use crate::input::read_all;
+
+/// The input of a leaf.
+const LEAF: u32 = u32::MAX;
+
+/// The JSON of the metadata key.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Header {
+    version: u32,
+    classes: Vec<String>,
+    partition: String,
+    recalibrated: bool,
+    features: Vec<String>,
+    oracles: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    seed: Option<u64>,
+    sha256: String,
+}
+
+impl Header {
+    pub(crate) fn partition(&self) -> Parsed<Partition> {
+        self.partition.parse().map_err(|e: pointsman::Error| e.to_string())
+    }
+
+    pub(crate) fn is_recalibrated(&self) -> bool {
+        self.recalibrated
+    }
+
+    pub(crate) fn version(&self) -> u32 {
+        self.version
+    }
+
+    /// The header of a file with these tensors, its checksum still empty.
+    pub(crate) fn new(partition: &Partition, recalibrated: bool, rows: &Table, tensors: &Tensors) -> Self {
+        Self {
+            version: version_of(|name| tensors.has(name)),
+            classes: rows.classes().to_vec(),
+            partition: partition.to_string(),
+            recalibrated,
+            features: rows.feature_names().to_vec(),
+            oracles: rows.oracles().map(|(name, _)| name.to_owned()).collect(),
+            seed: None,
+            sha256: String::new(),
+        }
+    }
+}
+
+impl Sealed for Header {
+    const KEY: &'static str = "pointsman";
+    const WHAT: &'static str = "router";
+
+    fn router(&mut self) -> &mut Header {
+        self
+    }
+}
+
+/// Writes a router (`-` is standard output); the file appears whole or not at all. The same router gives the same bytes.
+///
+/// # Errors
+/// If the file cannot be written.
+pub fn save_router(path: impl AsRef<Path>, router: &Router) -> Result<()> {
+    let path = path.as_ref();
+    let bytes = router_bytes(router).map_err(Error::content(output_name(path)))?;
+    write_atomically(path, |out| out.write_all(&bytes))
+}
+
+/// Reads a router (`-` is standard input), checking everything: a router file is untrusted input.
+///
+/// # Errors
+/// If the file cannot be read, is damaged, contradicts itself or is from a newer version.
+pub fn load_router(path: impl AsRef<Path>) -> Result<Router> {
+    let path = path.as_ref();
+    parse_router(&read_all(path)?).map_err(Error::content(input_name(path)))
+}
+
+/// The bytes of a router file.
+///
+/// # Errors
+/// If this version cannot store the router.
+pub fn router_bytes(router: &Router) -> std::result::Result<Vec<u8>, ContentError> {
+    let mut tensors = Tensors::default();
+    tensors.add_rows(router.rows());
+    let seed = tensors.add_cells(router.cells(), router.backoff()).map_err(ContentError::Unstorable)?;
+    let header = Header::new(router.partition(), router.is_recalibrated(), router.rows(), &tensors);
+    seal(Header { seed, ..header }, &tensors).map_err(ContentError::Unstorable)
+}
+
+/// Reads a router from the bytes of its file.
+///
+/// # Errors
+/// If the bytes are damaged, contradict themselves or are from a newer version.
+pub fn parse_router(bytes: &[u8]) -> std::result::Result<Router, ContentError> {
+    unseal(bytes, |header: &Header, read| read.router(header))
+}

@@ -1,0 +1,181 @@
+//! Reading routers and parts of calibrations from tensors.
+
+use pointsman::partition::forest::{HonestForest, Node, Scorer, Trees};
+use pointsman::partition::{Axis, Edges, Factor};
+use pointsman::{Cells, Partition, Router, Table};
+use safetensors::tensor::{Dtype, SafeTensors};
+
+use super::{Header, LEAF};
+use crate::error::Parsed;
+
+/// Tensors being read, each checked for type and shape.
+pub(crate) struct Reader<'a> {
+    file: &'a SafeTensors<'a>,
+}
+
+/// The reason of an error of the core.
+fn reason(error: pointsman::Error) -> String {
+    error.to_string()
+}
+
+/// How many inputs trees have: the probabilities, the confidence and the features.
+fn tree_inputs(header: &Header, features: &[String]) -> usize {
+    header.classes.len() + 1 + features.len()
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(file: &'a SafeTensors<'a>) -> Self {
+        Self { file }
+    }
+
+    pub(super) fn router(&self, header: &Header) -> Parsed<Router> {
+        let partition = header.partition()?;
+        let (table, backoff) = (self.table(header)?, self.backoff(header)?);
+        if let [Factor::Forest { .. }] = partition.factors() {
+            let seed = header.seed.ok_or("a forest without its seed")?;
+            if header.recalibrated {
+                return Err("a forest that serves centroids".into());
+            }
+            let trees = self.trees("trees", tree_inputs(header, &header.features))?;
+            return Router::from_forest(partition, trees, seed, backoff, &table).map_err(reason);
+        }
+        let cells = self.cells(header, &partition, &header.features)?;
+        Router::from_parts(partition, cells, backoff, header.recalibrated, &table).map_err(reason)
+    }
+
+    pub(crate) fn backoff(&self, header: &Header) -> Parsed<Cells> {
+        let edges = Edges::of_confidence(self.reals("backoff.edges", None)?).map_err(reason)?;
+        Cells::new(header.classes.len(), vec![Axis::Confidence { edges }], Vec::new()).map_err(reason)
+    }
+
+    /// The cells of a partition other than a forest; `features` are those they need.
+    pub(crate) fn cells(&self, header: &Header, partition: &Partition, features: &[String]) -> Parsed<Cells> {
+        let mut axes = Vec::new();
+        for (i, factor) in partition.factors().iter().enumerate() {
+            axes.push(match factor {
+                Factor::Tree => Axis::Tree { trees: self.trees("trees", tree_inputs(header, features))? },
+                Factor::HonestForest { .. } => {
+                    Axis::HonestForest { forest: self.honest_forest(tree_inputs(header, features))? }
+                }
+                factor => self.axis(i, factor, header.classes.len(), features)?,
+            });
+        }
+        Cells::new(header.classes.len(), axes, features.to_vec()).map_err(reason)
+    }
+
+    fn honest_forest(&self, inputs: usize) -> Parsed<HonestForest> {
+        let shares = self.counts("trees.shares", None)?;
+        let width = HonestForest::LOSSES + shares.len();
+        let scores = self.reals("trees.scores", Some(width))?;
+        let (trees, cells) = (self.trees("trees", inputs)?, self.trees("cells", width)?);
+        Scorer::new(trees, width, scores)
+            .and_then(|scorer| HonestForest::new(scorer, shares, cells))
+            .map_err(|e| e.to_string())
+    }
+
+    /// Trees over `width` inputs.
+    fn trees(&self, what: &str, width: usize) -> Parsed<Trees> {
+        let [roots, inputs, left] =
+            ["roots", "inputs", "left"].map(|name| self.counts(&format!("{what}.{name}"), None));
+        let (inputs, left, thresholds) = (inputs?, left?, self.reals(&format!("{what}.thresholds"), None)?);
+        let missing = self.bytes(&format!("{what}.missing"), Dtype::U8, None)?;
+        if [left.len(), thresholds.len(), missing.len()] != [inputs.len(); 3] {
+            return Err(format!("the arrays {what}.* differ in length"));
+        }
+        let node = |i: usize| match inputs[i] {
+            LEAF => Node::Leaf,
+            input => Node::Split { input, threshold: thresholds[i], left: left[i], missing_right: missing[i] != 0 },
+        };
+        let nodes: Vec<Node> = (0..inputs.len()).map(node).collect();
+        Trees::new(width, roots?, &nodes).map_err(|e| format!("the partition's {e}"))
+    }
+
+    pub(crate) fn table(&self, header: &Header) -> Parsed<Table> {
+        let classes = header.classes.len();
+        let mut table = Table::new(header.classes.clone(), self.reals("probs", Some(classes))?).map_err(reason)?;
+        table = table.with_votes(self.counts("votes", Some(classes))?).map_err(reason)?;
+        if self.has("weights") {
+            table = table.with_weights(self.reals("weights", None)?).map_err(reason)?;
+        }
+        if !header.features.is_empty() {
+            let values = self.reals("features", Some(header.features.len()))?;
+            table = table.with_features(header.features.clone(), values).map_err(reason)?;
+        }
+        for name in &header.oracles {
+            let probs = self.reals(&format!("oracle.{name}"), Some(classes))?;
+            table = table.with_oracle(name.clone(), probs).map_err(reason)?;
+        }
+        Ok(table)
+    }
+
+    /// Confidence edges of several classes or groups of classes.
+    fn edges(&self, axis: usize) -> Parsed<Vec<Edges>> {
+        let name = format!("axis.{axis}.edges");
+        let (mut all, counts) = (self.reals(&name, None)?, self.counts(&format!("axis.{axis}.counts"), None)?);
+        let mut edges = Vec::with_capacity(counts.len());
+        for count in counts {
+            let count = count as usize;
+            if count > all.len() {
+                return Err(format!("{name} is shorter than its counts say"));
+            }
+            let rest = all.split_off(count);
+            edges.push(Edges::of_confidence(std::mem::replace(&mut all, rest)).map_err(reason)?);
+        }
+        if !all.is_empty() {
+            return Err(format!("{name} is longer than its counts say"));
+        }
+        Ok(edges)
+    }
+
+    fn axis(&self, i: usize, factor: &Factor, classes: usize, features: &[String]) -> Parsed<Axis> {
+        let name = format!("axis.{i}.edges");
+        Ok(match factor {
+            Factor::TopClass { .. } => Axis::top_class(self.edges(i)?),
+            Factor::Pooled => Axis::pooled(self.counts(&format!("axis.{i}.groups"), None)?, self.edges(i)?),
+            Factor::Confidence { .. } => {
+                Axis::Confidence { edges: Edges::of_confidence(self.reals(&name, None)?).map_err(reason)? }
+            }
+            Factor::LevelSets => {
+                let bytes = self.bytes(&format!("axis.{i}.levels"), Dtype::F32, Some(classes))?;
+                let levels = bytes.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect();
+                Axis::LevelSets { levels, classes }
+            }
+            Factor::Feature { name: feature, .. } => {
+                let slot = features.iter().position(|f| f == feature).ok_or("a feature without a name")?;
+                let edges = Edges::of_feature(self.reals(&name, None)?).map_err(reason)?;
+                Axis::Feature { name: feature.clone(), slot, edges }
+            }
+            other => return Err(format!("unknown factor {other}")),
+        })
+    }
+
+    pub(crate) fn u64s(&self, name: &str) -> Parsed<Vec<u64>> {
+        Ok(self.bytes(name, Dtype::U64, None)?.as_chunks().0.iter().map(|b| u64::from_le_bytes(*b)).collect())
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.file.tensor(name).is_ok()
+    }
+
+    /// A tensor's bytes, if it has the type and, with `width`, this number of columns.
+    fn bytes(&self, name: &str, dtype: Dtype, width: Option<usize>) -> Parsed<&[u8]> {
+        let view = self.file.tensor(name).map_err(|_| format!("the array {name} is missing"))?;
+        let fits = match (view.shape(), width) {
+            ([_], None) => true,
+            ([_, columns], Some(width)) => *columns == width,
+            _ => false,
+        };
+        if view.dtype() != dtype || !fits {
+            return Err(format!("the array {name} has type {:?} and shape {:?}", view.dtype(), view.shape()));
+        }
+        Ok(view.data())
+    }
+
+    fn reals(&self, name: &str, width: Option<usize>) -> Parsed<Vec<f64>> {
+        Ok(self.bytes(name, Dtype::F64, width)?.as_chunks().0.iter().map(|b| f64::from_le_bytes(*b)).collect())
+    }
+
+    fn counts(&self, name: &str, width: Option<usize>) -> Parsed<Vec<u32>> {
+        Ok(self.bytes(name, Dtype::U32, width)?.as_chunks().0.iter().map(|b| u32::from_le_bytes(*b)).collect())
+    }
+}

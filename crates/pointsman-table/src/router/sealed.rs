@@ -1,0 +1,96 @@
+//! Versioned files of tensors with a checksum.
+
+use std::fmt::{Display, Write as _};
+
+use safetensors::tensor::{SafeTensors, TensorView};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::reader::Reader;
+use super::{Header, Tensors};
+use crate::error::{ContentError, Parsed};
+
+/// The newest version of the format.
+const VERSION: u32 = 3;
+
+/// The arrays that need a version, newest first; a router without any of them has version 1.
+const NEEDS: [(&str, u32); 3] = [("axis.0.groups", VERSION), ("trees.scores", VERSION), ("trees.roots", 2)];
+
+/// The version of a file: the oldest that can hold its arrays.
+pub(super) fn version_of(has: impl Fn(&str) -> bool) -> u32 {
+    NEEDS.iter().find(|(name, _)| has(name)).map_or(1, |(_, version)| *version)
+}
+
+/// The header of a kind of file: that of a router, alone or within another.
+pub(crate) trait Sealed: Serialize + DeserializeOwned {
+    /// The metadata key.
+    const KEY: &'static str;
+    /// What messages call the file.
+    const WHAT: &'static str;
+
+    /// The header of the router.
+    fn router(&mut self) -> &mut Header;
+}
+
+/// What the headers of all versions have in common.
+#[derive(Debug, Deserialize)]
+struct AnyHeader {
+    version: u32,
+}
+
+/// The bytes of a file of these tensors, with its checksum.
+pub(crate) fn seal<H: Sealed>(mut header: H, tensors: &Tensors) -> Parsed<Vec<u8>> {
+    let views = tensors.views().map_err(|e| e.to_string())?;
+    header.router().sha256 = checksum(&header, views.iter().map(|(name, view)| (*name, view)))?;
+    let header = serde_json::to_string(&header).map_err(|e| e.to_string())?;
+    safetensors::serialize(views, Some([(H::KEY.to_owned(), header)].into())).map_err(|e| e.to_string())
+}
+
+/// Checks the version and the checksum of a file, then reads it.
+pub(crate) fn unseal<H: Sealed, T>(
+    bytes: &[u8],
+    read: impl FnOnce(&H, &Reader<'_>) -> Parsed<T>,
+) -> Result<T, ContentError> {
+    let damaged = |e: &dyn Display| ContentError::Damaged { what: H::WHAT, reason: e.to_string() };
+    let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(|e| damaged(&e))?;
+    let text = metadata.metadata().as_ref().and_then(|m| m.get(H::KEY));
+    let text = text.ok_or_else(|| damaged(&format!("no {} header", H::KEY)))?;
+    let AnyHeader { version } = serde_json::from_str(text).map_err(|e| damaged(&e))?;
+    if version == 0 || version > VERSION {
+        return Err(ContentError::Version { what: H::WHAT, version, newest: VERSION });
+    }
+    let mut header: H = serde_json::from_str(text).map_err(|e| damaged(&e))?;
+    let file = SafeTensors::deserialize(bytes).map_err(|e| damaged(&e))?;
+    let mut tensors = file.tensors();
+    tensors.sort_by(|a, b| a.0.cmp(&b.0));
+    let claimed = std::mem::take(&mut header.router().sha256);
+    let found = checksum(&header, tensors.iter().map(|(name, view)| (name.as_str(), view)));
+    if claimed != found.map_err(|e| damaged(&e))? {
+        return Err(damaged(&"its checksum does not match"));
+    }
+    let found = read(&header, &Reader::new(&file)).map_err(|e| damaged(&e))?;
+    // With too low a version, an older program would misread the file.
+    let (claimed, needed) = (header.router().version, version_of(|wanted| file.tensor(wanted).is_ok()));
+    if claimed != needed {
+        return Err(damaged(&format!("its format is {needed}, and it claims to be {claimed}")));
+    }
+    Ok(found)
+}
+
+/// SHA-256 over the header, its checksum still empty, and over every tensor's name, type, shape and bytes, by name.
+fn checksum<'a>(
+    header: &impl Serialize,
+    tensors: impl Iterator<Item = (&'a str, &'a TensorView<'a>)>,
+) -> Parsed<String> {
+    let mut hash = Sha256::new();
+    hash.update(serde_json::to_vec(header).map_err(|e| e.to_string())?);
+    for (name, view) in tensors {
+        hash.update(format!("\n{name} {:?} {:?}\n", view.dtype(), view.shape()));
+        hash.update(view.data());
+    }
+    Ok(hash.finalize().iter().fold(String::with_capacity(64), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    }))
+}
