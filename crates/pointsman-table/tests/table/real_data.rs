@@ -13,7 +13,7 @@ fn folder() -> Option<PathBuf> {
     if folder.is_dir() {
         return Some(folder);
     }
-    eprintln!("SKIPPED: no data sets in {}: set POINTSMAN_DATA to test on them", folder.display());
+    pointsman_testing::announce(&format!("no data sets in {}: set POINTSMAN_DATA to test on them", folder.display()));
     None
 }
 
