@@ -79,7 +79,8 @@ impl Sink {
                 let writer = FileWriter::try_new_buffered(out, &schema).map_err(unfit)?;
                 Self::Arrow(Box::new(writer), schema)
             }
-            _ => Self::Npz(NpzWriter::new(schema)?, Arc::clone(schema), out),
+            Format::Npz => Self::Npz(NpzWriter::new(schema)?, Arc::clone(schema), out),
+            Format::Csv | Format::Tsv | Format::Jsonl => unreachable!("text formats have no schema"),
         })
     }
 

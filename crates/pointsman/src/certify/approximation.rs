@@ -131,9 +131,9 @@ impl Approximation {
                 Kind::CrossEntropy { floor, line: Line::near_shannon(classes, floor) }
             }
             // v minus the least entropy is t/C − t²/(C(C − 1)) with t² = (C − 1)(C(1 − v) − 1), which is largest at t = (C − 1)/2.
-            Shape::Largest => Kind::Line(Line { slope: 1.0, errors: [(c - 1.0) / (4.0 * c), 0.0] }),
+            Shape::ZeroOne => Kind::Line(Line { slope: 1.0, errors: [(c - 1.0) / (4.0 * c), 0.0] }),
             // The chord from v = 0 to the uniform distribution; the error is largest where the slopes are equal.
-            Shape::Other => {
+            Shape::Spherical => {
                 let (root, middle) = (c.sqrt().recip(), f64::midpoint(1.0, c.sqrt().recip()));
                 let slope = 1.0 / (1.0 + root);
                 Kind::Line(Line { slope, errors: [slope * (1.0 - middle * middle) - (1.0 - middle), 0.0] })
@@ -225,11 +225,12 @@ impl EnclosingStatistic<'_> {
                 let steep = line.slope * self.labels as f64 / (self.labels as f64 - 1.0);
                 match self.of.loss.shape() {
                     Shape::Log => least_shannon_above(steep, self.of.classes),
-                    Shape::Largest => {
+                    Shape::ZeroOne => {
                         let t = ((c - 1.0) / (2.0 * steep)).min(c - 1.0);
                         (c - 1.0 - t) / c - steep * ((c - 1.0) / c - t * t / (c * (c - 1.0)))
                     }
-                    _ => {
+                    // Brier and lines have forms of their own.
+                    Shape::Spherical | Shape::Brier | Shape::Lines(_) => {
                         let root = (0.5 / steep).clamp(c.sqrt().recip(), 1.0);
                         1.0 - root - steep * (1.0 - root * root)
                     }

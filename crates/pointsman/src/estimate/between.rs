@@ -13,7 +13,7 @@ use crate::table::simplex::dot;
 ///
 /// Leaves with a known irreducible loss are shrunk towards each other only; shrinking towards bounds would turn their values into
 /// bounds. The lower and upper bounds of the other leaves are shrunk equally strongly, so that they cannot cross.
-pub(crate) fn shrink_leaves(
+pub(crate) fn shrink_tree_cells(
     leaves: &mut [Option<Decomposition>],
     mixtures: &[Mixture<'_>],
     loss: &Loss,

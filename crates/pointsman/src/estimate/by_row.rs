@@ -177,7 +177,10 @@ impl RowLaws {
 
 /// Whether the entropy is symmetric in the classes.
 pub(super) fn is_symmetric(loss: &Loss) -> bool {
-    !matches!(loss.shape(), Shape::Lines(_))
+    match loss.shape() {
+        Shape::Brier | Shape::Log | Shape::ZeroOne | Shape::Spherical => true,
+        Shape::Lines(_) => false,
+    }
 }
 
 /// The classes by decreasing probability; equal ones stay in order.
@@ -269,7 +272,7 @@ impl Group {
     /// Both estimates of each row's irreducible loss.
     fn values(&self, table: &Table, ranks: &[u32], rows: &[u32], loss: &Loss) -> Vec<[f64; 2]> {
         let (items, item_of_row) = self.items(table, ranks, rows, loss);
-        let values = if matches!(loss.shape(), Shape::Brier) {
+        let values = if loss.is_brier() {
             let mean = self.moments.noise;
             let unbiased = |item: &Item| Votes::new(&item.counts).disagreement().unwrap_or(mean);
             items.iter().map(|item| [unbiased(item); 2]).collect()

@@ -148,8 +148,8 @@ fn closed_form(a: &[f64], loss: &Loss, integrals: &mut Integrals) -> Option<f64>
             digamma(sum + 1.0) - a.iter().filter(|x| **x > 0.0).map(|x| x / sum * digamma(x + 1.0)).sum::<f64>()
         }
         Shape::Lines(lines) if a.len() == 2 => expected_envelope(&lines, a[0], a[1]),
-        Shape::Largest if a.len() == 2 => expected_envelope(&[[0.0, 1.0], [1.0, 0.0]], a[0], a[1]),
-        Shape::Largest => 1.0 - integrals.expected_largest(a, sum),
+        Shape::ZeroOne if a.len() == 2 => expected_envelope(&[[0.0, 1.0], [1.0, 0.0]], a[0], a[1]),
+        Shape::ZeroOne => 1.0 - integrals.expected_largest(a, sum),
         _ => return None,
     })
 }

@@ -1,11 +1,9 @@
 //! Expected losses of groups of calibration rows and of queries.
 
-use std::ops::Range;
-
 use super::OracleLoss;
 
-/// The expected losses of one group of calibration rows (a cell, a leaf or a fall-back), or of one query: the means over its
-/// groups.
+/// The expected losses of one group of calibration rows (a cell, a leaf or a fall-back), or of one query: the means over its groups and,
+/// with a forest, the own part of its prediction. Held-out rows have the same losses, observed by their labels.
 ///
 /// Losses that the labels only bound have a lower and an upper end; the two are equal if a loss is known.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -55,14 +53,18 @@ impl LossTable {
     }
 
     /// Adds the rows of another table.
+    ///
+    /// # Panics
+    /// If it has another number of oracles.
     pub(crate) fn append(&mut self, other: &mut Self) {
+        assert_eq!(other.oracles_per_row, self.oracles_per_row, "losses of another task");
         self.totals.append(&mut other.totals);
         self.irreducible.append(&mut other.irreducible);
         self.oracles.append(&mut other.oracles);
     }
 
     pub(crate) fn row(&self, row: usize) -> GroupLosses<'_> {
-        let oracles: Range<usize> = row * self.oracles_per_row..(row + 1) * self.oracles_per_row;
+        let oracles = row * self.oracles_per_row..(row + 1) * self.oracles_per_row;
         GroupLosses { total: self.totals[row], irreducible: self.irreducible[row], oracles: &self.oracles[oracles] }
     }
 

@@ -53,7 +53,7 @@ pub(crate) struct RowVotes {
 impl RowVotes {
     /// The votes of a table; `None` if it has none, or if two labels per item identify the loss.
     pub(crate) fn from_table(table: &Table, loss: &Loss) -> Option<Self> {
-        if !table.has_votes() || matches!(loss.shape(), Shape::Brier) {
+        if !table.has_votes() || loss.is_brier() {
             return None;
         }
         let mut prediction = vec![0.0; table.classes().len()];
@@ -124,9 +124,9 @@ fn ends(groups: &Groups<'_>, moments: &Moments, loss: &Loss) -> [f64; 2] {
                 found.extend(class_by_class(groups, moments, loss.floor().unwrap_or(0.0)));
             }
         }
-        Shape::Largest => found.push(zero_one_of_brier(moments.noise, classes)),
+        Shape::ZeroOne => found.push(zero_one_of_brier(moments.noise, classes)),
         Shape::Lines(_) => {}
-        Shape::Other => found.push(spherical_of_brier(moments.noise, classes)),
+        Shape::Spherical => found.push(spherical_of_brier(moments.noise, classes)),
     }
     found.push([f64::NEG_INFINITY, loss_of_one_left_out(groups, moments, loss)]);
     let low = found.iter().map(|ends| ends[0]).fold(f64::NEG_INFINITY, f64::max);

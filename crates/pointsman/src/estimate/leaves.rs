@@ -4,11 +4,11 @@
 //! shrunk points. Where these points lie does not depend on the loss, so it is kept if all items have equally many labels.
 //!
 //! The estimates equal those of [`Decomposition`](super::Decomposition) up to rounding, with one exception. In a cell a negative variance
-//! estimate is clamped to zero, which gives the entropy of the mean, the largest possible irreducible loss. Leaves are small, so negative
-//! estimates are frequent, and only averages over many leaves are used, which clamping would bias downwards. **The irreducible loss of a
-//! leaf is therefore not clamped**: with a negative variance it lies as far above the entropy of the mean as a positive variance of that
-//! size would put it below. For the Brier loss this is the unbiased estimate, unless the variance is more negative than that of the labels
-//! is positive.
+//! estimate is clamped to zero, which gives the entropy of the mean: no distribution of labels has a larger irreducible loss. Leaves are
+//! small, so negative estimates are frequent, and queries use only averages over many leaves. Clamping would bias these averages downwards.
+//! **The irreducible loss of a leaf is therefore not clamped**: with a negative variance it lies as far above the entropy of the mean as a
+//! positive variance of that size would put it below. For the Brier loss and equally many labels per item this estimate is unbiased, unless
+//! the size of the variance exceeds the spread of the snapshot means, where the factor of the shrunk points is capped at one.
 
 use wide::f64x4;
 
@@ -116,13 +116,13 @@ impl<'a> LeafEstimator<'a> {
     ) -> Vec<f64> {
         // That part is linear in the share of errors, which all rows of a leaf have in common.
         let of_row = |row: usize| {
-            let [if_right, if_wrong_more] = slopes.parts(self.self_estimate(row));
-            [self.predictions[row].total - if_right, if_wrong_more].map(|x| self.weight(row) * x)
+            let [without_errors, per_error] = slopes.parts(self.self_estimate(row));
+            [self.predictions[row].total - without_errors, per_error].map(|x| self.weight(row) * x)
         };
         let of_rows: Vec<[f64; 2]> =
             (0..self.rows()).into_par_iter().with_min_len(MIN_ROWS_PER_TASK).map(of_row).collect();
-        statistics.sum_over_leaves(trees, trees.count(), &of_rows, |leaf, [if_right, if_wrong_more]| {
-            (if_right - statistics.error_share(leaf) * if_wrong_more) / statistics.weight(leaf)
+        statistics.sum_over_leaves(trees, trees.count(), &of_rows, |leaf, [rest, per_error]| {
+            (rest - statistics.error_share(leaf) * per_error) / statistics.weight(leaf)
         })
     }
 
@@ -219,6 +219,7 @@ impl<'a> LeafEstimator<'a> {
         let size = variance.abs();
         let factor = |run: VoteRun| if size > 0.0 { (size / (size + noise / labels(run))).sqrt() } else { 0.0 };
         let points = self.entropy_of_points(runs, centre, factor, &mut buffers.point);
+        // Points with different factors do not average to the centre, so that their entropy may exceed the centre's.
         let ceiling = self.loss.entropy(centre);
         [reflected(variance, (points / weight).min(ceiling), || ceiling); 2]
     }
@@ -328,7 +329,8 @@ fn prediction_losses(table: &Table, loss: &Loss) -> Vec<PredictionLoss> {
     (0..table.rows()).into_par_iter().with_min_len(MIN_ROWS_PER_TASK).map_init(buffers, of_row).collect()
 }
 
-/// The mean entropy of points if the variance is positive; reflected at the entropy of their mean, the `ceiling`, if it is negative.
+/// The mean entropy of points if the variance is positive; reflected at the entropy of their mean, the `ceiling`, if it is negative, so that
+/// averages over leaves stay unbiased.
 fn reflected(variance: f64, points: f64, ceiling: impl FnOnce() -> f64) -> f64 {
     if variance < 0.0 { 2.0 * ceiling() - points } else { points }
 }

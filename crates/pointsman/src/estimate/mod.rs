@@ -28,7 +28,7 @@ use crate::loss::Loss;
 use crate::router::Mixture;
 use crate::table::simplex::dot;
 use crate::task::Estimator;
-use between::shrink_leaves;
+use between::shrink_tree_cells;
 pub(crate) use by_row::{RowEstimates, RowLaws};
 pub(crate) use choice::estimator_for_leaves;
 pub(crate) use dirichlet::draw_into;

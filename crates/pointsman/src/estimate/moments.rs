@@ -79,6 +79,7 @@ impl Moments {
         let effective_pairs = if paired_rows > 0 { pair_weight * pair_weight / pair_squares } else { 0.0 };
         let identified = pair_weight >= weight / 2.0 || effective_pairs >= SPARSE_BELOW_ROWS as f64 - 1e-6;
         let noise = if paired_rows > 0 { noise / pair_weight } else { 0.0 };
+        // A negative estimate is clamped to zero: a cell stands for itself, unlike a leaf, which is averaged (see `leaves`).
         let variance = (1.0 - dot(&mean, &mean) - noise).max(0.0);
         let spread = spread / weight;
         let common =

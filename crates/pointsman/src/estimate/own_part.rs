@@ -16,10 +16,10 @@ use crate::loss::SelfEstimate;
 use crate::parallel::prelude::*;
 use crate::partition::forest::{LeafStatistics, Trees};
 
-/// The slopes are fitted on as many trees as give this many pairs of a tree and a row with two labels, and at least
+/// The slopes are fitted on as many trees as give this many pairs of a tree and a row with two labels, but on at least
 /// [`MIN_TREES_FOR_SLOPES`]: compiling a task for another loss should be fast. With fewer trees a row is compared with the mean of fewer
 /// leaves, which varies more. On the real data sets, which are small enough for all trees, 25 or 50 trees change gains by at most .005.
-const ROWS_FOR_SLOPES: usize = 1 << 20;
+const TREE_ROWS_FOR_SLOPES: usize = 1 << 20;
 const MIN_TREES_FOR_SLOPES: usize = 25;
 
 /// The fewest rows per parallel task.
@@ -33,8 +33,8 @@ impl Slopes {
     /// b G(f) + c Q(f) for a prediction with this self-estimate in a leaf with this share of errors. The same function of a leaf's mean
     /// self-estimate is subtracted from the leaf's total loss.
     pub(crate) fn own_part(self, self_estimate: SelfEstimate, error_share: f64) -> f64 {
-        let [if_right, if_wrong_more] = self.parts(self_estimate);
-        if_right + error_share * if_wrong_more
+        let [without_errors, per_error] = self.parts(self_estimate);
+        without_errors + error_share * per_error
     }
 
     /// The own part at a share of errors of zero, and its increase up to a share of one.
@@ -48,8 +48,8 @@ impl Slopes {
     }
 }
 
-/// Numbers of rows with two labels, summed over the rows of a leaf: the weight and, weighted, the entropy of the labels, the total loss,
-/// G, ℓ(top, f) and ℓ(other, f).
+/// Weighted sums over the rows with two labels of a leaf: the weight, the entropy of the labels, the total loss, G, ℓ(top, f) and
+/// ℓ(other, f).
 type PairSums = [f64; 6];
 
 fn pair_sums_of_row(estimator: &LeafEstimator<'_>, row: usize) -> PairSums {
@@ -61,7 +61,7 @@ fn pair_sums_of_row(estimator: &LeafEstimator<'_>, row: usize) -> PairSums {
     own.map(|x| estimator.weight(row) * x)
 }
 
-/// Means of the rows with two labels in one leaf or, summed over trees, in the leaves of one row.
+/// Means over the rows with two labels of one leaf or, summed over trees, of the leaves of one row.
 #[derive(Debug, Clone, Copy, Default)]
 struct PairMeans {
     /// One leaf; summed, the number of leaves.
@@ -72,6 +72,7 @@ struct PairMeans {
     self_entropy: f64,
     /// Q̄.
     expected: f64,
+    /// Over all rows of the leaf.
     error_share: f64,
 }
 
@@ -100,13 +101,13 @@ pub(crate) fn fit_slopes(
     statistics: &LeafStatistics,
     irreducible: impl Fn(usize) -> Option<f64>,
 ) -> Slopes {
-    let pairs = (0..estimator.rows()).filter(|&row| estimator.is_paired(row) && estimator.weight(row) > 0.0).count();
+    let pairs = (0..estimator.rows()).filter(|&row| estimator.is_paired(row)).count();
     fit_slopes_on(trees_for_slopes(pairs, trees.count()), estimator, trees, statistics, irreducible)
 }
 
 /// The number of trees that the slopes are fitted on.
 fn trees_for_slopes(pairs: usize, trees: usize) -> usize {
-    trees.min((ROWS_FOR_SLOPES / pairs.max(1)).max(MIN_TREES_FOR_SLOPES))
+    trees.min((TREE_ROWS_FOR_SLOPES / pairs.max(1)).max(MIN_TREES_FOR_SLOPES))
 }
 
 /// Fits the slopes on the first `count` trees.

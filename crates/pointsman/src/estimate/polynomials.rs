@@ -38,7 +38,7 @@ impl EntropyPolynomial {
     /// h²/8 times its second derivative, and a concave function is above its chord and below the extensions of the neighbouring chords.
     pub(crate) fn fit(loss: &Loss, degree: usize) -> Self {
         let entropy = |x: f64| loss.entropy(&[1.0 - x, x]);
-        let kinks = if matches!(loss.shape(), Shape::Largest) { vec![0.5] } else { loss_kinks(loss) };
+        let kinks = if matches!(loss.shape(), Shape::ZeroOne) { vec![0.5] } else { loss_kinks(loss) };
         let points = points(FITTED_POINTS, &kinks);
         let basis: Vec<Vec<f64>> = points.iter().map(|&x| binomial_law(degree, x)).collect();
         let values: Vec<f64> = points.iter().map(|&x| entropy(x)).collect();

@@ -1,6 +1,8 @@
 //! The losses of groups of a router's rows under one task: cells, fall-backs of empty cells, and leaves.
 
-use super::{Decomposition, GroupLosses, LeafBuffers, LeafEstimator, RowLosses, VoteGroups, pool_cells, shrink_leaves};
+use super::{
+    Decomposition, GroupLosses, LeafBuffers, LeafEstimator, RowLosses, VoteGroups, pool_cells, shrink_tree_cells,
+};
 use crate::loss::Loss;
 use crate::parallel::prelude::*;
 use crate::partition::forest::LeafStatistics;
@@ -29,7 +31,7 @@ impl<'a> Valuation<'a> {
         let each = mixtures.par_iter().map_init(VoteGroups::default, |groups, &mixture| self.group(mixture, groups));
         let mut cells: Vec<Option<Decomposition>> = each.collect();
         if let [Axis::Tree { .. }] = self.router.cells().axes() {
-            shrink_leaves(&mut cells, mixtures, self.loss, self.router.is_recalibrated(), self.oracles);
+            shrink_tree_cells(&mut cells, mixtures, self.loss, self.router.is_recalibrated(), self.oracles);
         }
         pool_cells(self.router, &mut cells, mixtures, self.loss, self.oracles);
         cells

@@ -10,11 +10,12 @@ pub(crate) enum Shape {
     /// −Σ p ln p, except for the floor of the smallest probabilities.
     Log,
     /// 1 − max p.
-    Largest,
-    /// With two classes, the minimum of lines, each given by its values at the first and at the second class.
+    ZeroOne,
+    /// 1 − ‖p‖.
+    Spherical,
+    /// The minimum of functions that are linear in p, one per act. With two classes each is given by its values at the first and at the second
+    /// class; with more classes these values are incomplete and only say that the entropy has this form.
     Lines(Vec<[f64; 2]>),
-    /// None of these.
-    Other,
 }
 
 impl Loss {
@@ -93,13 +94,18 @@ impl Loss {
         }
     }
 
+    /// Whether this is the Brier loss. Unlike [`Loss::shape`] this does not allocate.
+    pub(crate) fn is_brier(&self) -> bool {
+        matches!(self.0, Kind::Brier)
+    }
+
     /// The functional form of the entropy, for estimators that use it.
     pub(crate) fn shape(&self) -> Shape {
         match &self.0 {
             Kind::Brier => Shape::Brier,
             Kind::CrossEntropy(_) => Shape::Log,
-            Kind::Spherical => Shape::Other,
-            Kind::ZeroOne => Shape::Largest,
+            Kind::Spherical => Shape::Spherical,
+            Kind::ZeroOne => Shape::ZeroOne,
             Kind::Asymmetric(penalty) => Shape::Lines(vec![[0.0, *penalty], [1.0, 0.0]]),
             Kind::Matrix(matrix, _) => {
                 let rows = (0..matrix.acts().len()).map(|act| matrix.row(act));

@@ -42,6 +42,7 @@ impl Policy {
         let Some(leaves) = &self.estimates.leaves else {
             return Ok(self.decision(self.draw(self.locate(prediction, peak, features), prediction, features)));
         };
+        // The cells of a forest are quantiles of its rows' scores and never empty, so that queries need not fall back.
         let query = leaves.query(prediction, peak, features);
         let own = self.price(query.losses());
         let kept = self.draw_falls_against(&own, content(prediction, features));
@@ -74,7 +75,7 @@ impl Policy {
     }
 
     /// Decides many queries, `predictions` and `features` row by row, on all cores. Predictions are not copied unless the router
-    /// has trees.
+    /// has a forest, honest or not.
     ///
     /// ```
     /// use pointsman::{Action, Loss, Oracle, Partition, Router, Table, Task};
@@ -115,8 +116,10 @@ impl Policy {
 
     /// One row of a batch that this policy, or one it was repriced from, has decided.
     ///
+    /// Random draws at the margin of a limit are those of the policy that decided the batch: decide anew after a limit was added or changed.
+    ///
     /// # Panics
-    /// If there is no such row, or the batch is of another policy.
+    /// If there is no such row, or a row's cell does not exist in this policy, as in a batch of another router.
     #[must_use]
     pub fn row(&self, decisions: &Decisions, row: usize) -> Decision<'_> {
         let decision = self.decision(decisions.verdicts[row]);
@@ -124,7 +127,7 @@ impl Policy {
         Decision { own, moved: decisions.moved(row), ..decision }
     }
 
-    /// A value of each row of a batch, computed once per verdict where rows with the same verdict share all of their decision.
+    /// A value of each row of a batch, computed once per verdict unless rows have their own losses or caps were applied.
     ///
     /// # Panics
     /// If the batch is of another policy.
@@ -217,7 +220,7 @@ impl Policy {
         Err(TableError::OtherClasses { table: table.classes().to_vec(), router: self.classes().to_vec() }.into())
     }
 
-    /// The verdict on a query of a router with cells.
+    /// The verdict on a query of a router without a forest.
     #[inline]
     pub(crate) fn locate<T: Real>(&self, prediction: &[T], peak: Peak, features: &[f64]) -> Verdict {
         self.locate_in(self.cells.find(prediction, peak, features), prediction, peak)
@@ -235,10 +238,11 @@ impl Policy {
     /// The verdict on a query of an empty cell: decided by rows of the same confidence, else by all rows.
     #[cold]
     fn fall_back<T: Real>(&self, rank: usize, prediction: &[T], peak: Peak) -> Verdict {
-        let (cells, levels) = (self.cells.count(), self.fall_backs());
+        let (cells, fall_backs) = (self.cells.count(), self.fall_backs());
         let bin = self.backoff.find(prediction, peak, &[]).index();
-        let level = if self.estimates.sources[cells + bin].is_some() { bin } else { levels - 1 };
-        Verdict((cells + rank * levels + level) as u32)
+        // A bin of a stored router may have no rows; the last source has all rows.
+        let place = if self.estimates.sources[cells + bin].is_some() { bin } else { fall_backs - 1 };
+        Verdict((cells + rank * fall_backs + place) as u32)
     }
 
     /// The verdicts on the rows of a table, whose values were checked when it was built.
@@ -264,7 +268,7 @@ impl Policy {
         verdicts
     }
 
-    /// Decides rows of a router without trees.
+    /// Decides rows of a router without a forest, honest or not.
     fn decide_rows<T: Real>(&self, predictions: &[T], features: &[f64], out: &mut [Verdict]) -> Result<()> {
         let (c, d) = (self.cells.classes(), self.cells.features().len());
         let (Some(grid), RawPredictions::Single(singles)) = (self.cells.grid(), T::raw(predictions)) else {
@@ -277,7 +281,7 @@ impl Policy {
             let start = block * ROWS_PER_BLOCK;
             grid.find(&singles[start * c..(start + out.len()) * c], out, Verdict);
             for (i, slot) in out.iter_mut().enumerate() {
-                if slot.0 == UNUSUAL || self.has_limit() || self.is_empty(slot.0) {
+                if slot.0 == UNUSUAL || self.has_limit() || self.is_cell_empty(slot.0) {
                     let row = start + i;
                     *slot = self.verdict(row, &predictions[row * c..(row + 1) * c], &[])?;
                 }
@@ -287,8 +291,8 @@ impl Policy {
     }
 
     #[inline]
-    fn is_empty(&self, cell: u32) -> bool {
-        !self.estimates.empty.is_empty() && self.estimates.empty.binary_search(&cell).is_ok()
+    fn is_cell_empty(&self, cell: u32) -> bool {
+        self.estimates.empty.binary_search(&cell).is_ok()
     }
 
     /// The costs of a query with its own losses.

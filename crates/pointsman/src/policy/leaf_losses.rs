@@ -14,10 +14,10 @@ use crate::table::predictions::match_precision;
 use crate::table::simplex::{self, Peak, Real};
 use crate::task::Estimator;
 
-/// The largest number of classes for which the own part of predictions is estimated; a decision allocates nothing.
+/// The largest number of classes for which the own part of predictions is estimated: its buffers are on the stack.
 const MAX_CLASSES_FOR_OWN_PART: usize = 256;
 
-/// The number of classes that most tasks have at most; clearing larger buffers takes longer.
+/// Tasks with at most this many classes use smaller buffers, which are cleared faster.
 const FEW_CLASSES: usize = 16;
 
 /// The largest number of values per leaf.
@@ -32,7 +32,7 @@ pub(super) struct LeafLosses {
     /// The values of each leaf, leaf by leaf.
     values: Vec<f64>,
     loss: Loss,
-    /// The own part of a query's prediction, which the total losses of leaves do not include.
+    /// The slopes of the own part of a query's prediction, which the total losses of leaves do not include.
     pub(super) slopes: Slopes,
     pub(super) statistics: Arc<LeafStatistics>,
 }
@@ -166,6 +166,7 @@ impl LeafLosses {
             } else {
                 self.self_estimate::<MAX_CLASSES_FOR_OWN_PART>(prediction)
             };
+            // A negative loss is impossible; the irreducible loss is not clamped, so that its error stays unbiased.
             total = (total + self.slopes.own_part(self_estimate, mean(error_share))).max(0.0);
         }
         let ends = sums[oracles..].as_chunks::<2>().0;

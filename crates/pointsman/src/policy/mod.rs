@@ -1,4 +1,4 @@
-//! A router compiled for a task: one row of costs and one action per cell.
+//! A router compiled for a task: costs and one action per source of estimates, which is a cell or a fall-back of empty cells.
 
 mod cap;
 mod choose;
@@ -21,7 +21,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::error::{Result, RouterError, TaskError};
 use crate::estimate::{self, Decomposition, GroupLosses, OracleLoss, OtherOracles, RowLosses, RowVotes, Valuation};
-use crate::loss::{Loss, Shape};
+use crate::loss::Loss;
 use crate::parallel::prelude::*;
 use crate::partition::{CellId, Cells};
 use crate::router::{Router, Support};
@@ -114,8 +114,9 @@ impl Router {
     /// Compiles the router for a task.
     ///
     /// # Errors
-    /// If the loss does not fit the classes, the router has no predictions of a measured oracle, or it has a forest
-    /// and the estimator needs larger cells or the task has too many routes.
+    /// If the loss does not fit the classes, the router has no predictions of a measured oracle, or a limit on routing has no route or
+    /// cannot be kept. With a forest, also if the router is recalibrated, the estimator needs larger groups than leaves, or the task has too
+    /// many routes.
     pub fn policy(&self, task: &Task) -> Result<Policy> {
         let task = &task.for_classes(self.classes())?;
         task.chosen_estimator().check_classes(self.classes().len())?;
@@ -131,6 +132,9 @@ impl Router {
                 oracles.in_forest(self.rows(), forest.trees().leaves(), |leaf| members.rows_of(leaf), loss, estimator);
         }
         let valuation = Valuation { router: self, loss, estimator, oracles: &oracles };
+        if self.leaves().is_some() {
+            check_actions_of_forest(task)?;
+        }
         let leaves = LeafLosses::compile(valuation)?;
         let mut sources = valuation.cells(&valuation.all_cells());
         let empty: Vec<u32> = (0..sources.len() as u32).filter(|&cell| sources[cell as usize].is_none()).collect();
@@ -167,8 +171,8 @@ impl Policy {
             })
         };
         let oracle_losses = task.routes().iter().map(oracle_loss).collect::<Result<Vec<_>>>()?;
-        if estimates.leaves.is_some() && task.actions() > MAX_ACTIONS {
-            return Err(TaskError::ForestActions { actions: task.actions(), most: MAX_ACTIONS }.into());
+        if estimates.leaves.is_some() {
+            check_actions_of_forest(&task)?;
         }
         check_size(cells.count(), &task)?;
         let actions = task.actions();
@@ -217,7 +221,8 @@ impl Policy {
     /// The same policy under other prices or another tie rule: no estimate is made anew.
     ///
     /// # Errors
-    /// If the task has another loss or estimator, or asks oracles that this one does not: compile it with [`Router::policy`].
+    /// If the task has another loss or estimator, or other oracles: compile it with [`Router::policy`]. Also if its limit on routing has no
+    /// route or cannot be kept.
     pub fn reprice(&self, task: &Task) -> Result<Self> {
         let task = task.for_classes(self.classes())?;
         if *task.loss() != self.estimates.loss || task.chosen_estimator() != self.task.chosen_estimator() {
@@ -297,7 +302,8 @@ impl Policy {
             if ((verdict.0 & !KEPT) as usize) < cells + pairs { self.unfold(verdict) } else { (CellId(0), u32::MAX) };
         let known = self.estimates.sources.get(source as usize).is_some_and(Option::is_some);
         assert!(known, "a verdict of another policy");
-        Decision { policy: self, cell, source, kept: verdict.0 & KEPT != 0, own: None, moved: None }
+        let kept = self.has_limit() && verdict.0 & KEPT != 0;
+        Decision { policy: self, cell, source, kept, own: None, moved: None }
     }
 
     /// The decision on a cell as a whole; `None` if it is empty, because each of its queries falls back by its own confidence.
@@ -307,8 +313,8 @@ impl Policy {
         Some(Decision { policy: self, cell, source: cell.0, kept: false, own: None, moved: None })
     }
 
-    /// The bounds on the irreducible loss of each cell that its labels identify with any number of rows; the estimate lies within them. They
-    /// are equal for the Brier loss if it is known; `None` for empty cells.
+    /// For each cell, the bounds that its labels would leave on the irreducible loss even with infinitely many rows; the estimate lies within
+    /// them. Under the Brier loss the two are equal if the loss is known. `None` for empty cells.
     ///
     /// If pooling has moved the estimate out of the bounds of the cell's own labels, bounds of the same width around the estimate are
     /// included.
@@ -324,7 +330,7 @@ impl Policy {
         let of_cell = |cell: u32| {
             let estimate = self.estimates.sources[cell as usize].as_ref()?;
             let ends = [estimate.irreducible_low, estimate.irreducible_high];
-            if matches!(self.task.loss().shape(), Shape::Brier) && estimate.is_known() {
+            if self.task.loss().is_brier() && estimate.is_known() {
                 return Some(ends);
             }
             let [low, high] = estimate::identified(router.mixture(CellId(cell)), self.task.loss())?;
@@ -418,7 +424,7 @@ impl Policy {
     /// compiling the policy.
     #[must_use]
     pub fn shares(&self) -> Named<f64> {
-        if let Some(shares) = self.shares_of_rows() {
+        if let Some(shares) = self.out_of_bag_shares() {
             return shares;
         }
         let cells = self.estimates.sources[..self.cells.count()].iter().enumerate();
@@ -455,6 +461,14 @@ impl Policy {
             0 => Action::Predict,
             code => self.task.routes().get(code - 1).map_or(Action::Abstain, |route| Action::Route(route.name())),
         }
+    }
+}
+
+/// Refuses tasks with more actions than a decision of a forest has room for.
+fn check_actions_of_forest(task: &Task) -> Result<()> {
+    match task.actions() {
+        actions if actions > MAX_ACTIONS => Err(TaskError::ForestActions { actions, most: MAX_ACTIONS }.into()),
+        _ => Ok(()),
     }
 }
 

@@ -23,7 +23,7 @@ const PARTS_PER_LEAF: usize = 4;
 /// The number of partial sums over trees, whatever the number of threads, so that sums have a fixed order.
 const PARTIAL_SUMS: usize = 8;
 
-/// The losses of many rows as pairs of ends: the total loss (two equal ends), the irreducible loss and those of other oracles.
+/// The losses of a group as pairs of ends: the total loss (two equal ends), the irreducible loss and those of other oracles.
 fn quantities(losses: GroupLosses<'_>) -> impl Iterator<Item = [f64; 2]> {
     [[losses.total; 2], losses.irreducible].into_iter().chain(losses.oracles.iter().copied())
 }
@@ -92,7 +92,7 @@ impl LeafLosses {
         for (&row, expected) in valued.iter().zip(expected.chunks_exact(2 + leaves.other_oracles())) {
             let row = row as usize;
             // Rows are stored in the order of cells.
-            let cell = cells.find(|(other, _)| *other == row).map_or(0, |(_, cell)| cell);
+            let Some((_, cell)) = cells.find(|(other, _)| *other == row) else { unreachable!("a row without a cell") };
             held_out.add_alone(cell, router.rows().weight(row), row, losses_of(expected), &losses);
         }
         held_out
@@ -143,7 +143,7 @@ impl<'a> LeavesWithoutParts<'a> {
             let rows = statistics.rows_of(leaf);
             let mut out_of_bag: Vec<u32> =
                 rows.iter().copied().filter(|&row| statistics.is_out_of_bag(sample, row)).collect();
-            // Not in the order of votes: the votes of a part must not be those that the rest lacks.
+            // Rows of a leaf are sorted by votes. Parts in that order would leave a rest whose votes depend on the part's.
             out_of_bag.sort_unstable();
             self.add_leaf(rows, &out_of_bag, sums);
         }
@@ -183,7 +183,7 @@ fn shrink_variance(means: &mut [[f64; 2]], weights: &[f64], rows: &[u32], sums: 
         for (row, &number) in means.chunks_exact_mut(sums.quantities).zip(rows) {
             let (x, n) = (midpoint(row[quantity]), sums.trees[number as usize]);
             let squares = sums.squares[number as usize * sums.quantities + quantity];
-            // The variance of one tree, then the excess variance of a mean over n trees.
+            // The variance of one tree, then the excess variance of a mean over n trees. With one tree it is not known and taken as zero.
             let between = if n > 1.0 { (squares / n - x * x).max(0.0) * n / (n - 1.0) } else { 0.0 };
             let excess = between * (1.0 / n - 1.0 / trees);
             let factor = if variance > 0.0 { (1.0 - excess / variance).max(0.0).sqrt() } else { 1.0 };
@@ -193,8 +193,8 @@ fn shrink_variance(means: &mut [[f64; 2]], weights: &[f64], rows: &[u32], sums: 
 }
 
 impl Policy {
-    /// The share of the held-out calibration rows that each action gets; `None` if the router has no forest.
-    pub(super) fn shares_of_rows(&self) -> Option<Named<f64>> {
+    /// The share of the out-of-bag calibration rows that each action gets; `None` if the router has no forest or no row is out of bag.
+    pub(super) fn out_of_bag_shares(&self) -> Option<Named<f64>> {
         if !self.has_forest() {
             return None;
         }

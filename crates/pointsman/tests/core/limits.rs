@@ -97,6 +97,18 @@ fn equal_queries_get_equal_actions() {
     assert_eq!(actions(&batch), actions(&decisions));
 }
 
+/// Draws are part of a batch; a policy without the limit ignores them.
+#[test]
+fn batches_of_a_limited_policy_can_be_read_without_the_limit() {
+    let router = router();
+    let limited = router.policy(&task().budget(0.23).unwrap()).unwrap();
+    let (free, table) = (limited.reprice(&task()).unwrap(), draw(2_000, 3));
+    let (with, without) = (limited.decide_batch(&table).unwrap(), free.decide_batch(&table).unwrap());
+    for row in 0..table.rows() {
+        assert_eq!(free.row(&with, row).code(), free.row(&without, row).code());
+    }
+}
+
 #[test]
 fn draws_by_id_differ_for_queries_of_equal_content() {
     let router = router();

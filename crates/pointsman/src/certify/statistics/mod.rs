@@ -197,7 +197,7 @@ impl Answer {
 
     /// The Bayes-optimal answer: T⁻ and T⁺, or Û; and the polynomial pair.
     pub(super) fn bayes(items: &Items, loss: &Loss, approximation: Option<&Approximation>) -> Self {
-        let brier = matches!(loss.shape(), Shape::Brier);
+        let brier = loss.is_brier();
         let single = items.iter().any(|(_, votes)| votes.k() == 1);
         let mut mean = vec![0.0; items.classes];
         let below = items
@@ -244,7 +244,7 @@ impl Answer {
 fn losses_of_confidence([_, high]: [f64; 2], classes: usize, loss: &Loss) -> [f64; 2] {
     // Cells use confidences in single precision and before normalisation.
     let high = (high + 1e-4).min(1.0);
-    let smooth = matches!(loss.shape(), Shape::Brier | Shape::Log | Shape::Other);
+    let smooth = matches!(loss.shape(), Shape::Brier | Shape::Log | Shape::Spherical);
     match loss.shape() {
         _ if smooth && classes == 2 => {
             let mut losses = [0.0; 2];
@@ -255,7 +255,7 @@ fn losses_of_confidence([_, high]: [f64; 2], classes: usize, loss: &Loss) -> [f6
             let whole = (1.0 / high).floor();
             [0.0, 1.0 + whole * high * high + (1.0 - whole * high).max(0.0).powi(2)]
         }
-        _ => [0.0, loss.bound()],
+        Shape::Log | Shape::ZeroOne | Shape::Spherical | Shape::Lines(_) => [0.0, loss.bound()],
     }
 }
 
@@ -305,7 +305,7 @@ pub(super) fn reducible(predict: &Answer, bayes: &Answer, items: &Items, loss: &
         None => (by_agreement, by_agreement),
         // Û on some items and zero on those with one label, or T⁻.
         Some(above) => {
-            let brier = matches!(loss.shape(), Shape::Brier);
+            let brier = loss.is_brier();
             (if brier { by_agreement } else { 0.0 }, least_above_one_left_out(items, loss).unwrap_or(-above.range[1]))
         }
     };

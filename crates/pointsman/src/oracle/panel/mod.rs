@@ -68,7 +68,7 @@ impl Panel {
 
     /// Whether the loss depends only on the probability that two labels agree.
     pub(crate) fn depends_on_agreement_only(self, loss: &Loss) -> bool {
-        matches!(loss.shape(), Shape::Brier) && self.aggregate != Aggregate::Plurality
+        loss.is_brier() && self.aggregate != Aggregate::Plurality
     }
 
     /// The expected loss of the panel's answer under the label that is drawn next.

@@ -1,4 +1,4 @@
-//! Moments of the votes of rows, before there is a loss: for very many small groups of the same rows, the leaves of a forest.
+//! Moments of the votes in each leaf of a forest; no loss enters.
 
 use super::leaf_statistics::{LeafMembers, VoteCounts};
 use crate::parallel::prelude::*;
@@ -69,8 +69,8 @@ pub(super) struct ShrunkLeaves {
 }
 
 impl ShrunkLeaves {
-    /// `None` if items have different numbers of labels, or one each, so that there is no common factor. Also if it would take more
-    /// memory than the rows of the leaves.
+    /// `None` if items have different numbers of labels, or one each, so that there is no common factor. Also if it would have more
+    /// numbers than the leaves have rows.
     pub(super) fn new(table: &Table, members: &LeafMembers, vote_counts: Option<&VoteCounts>) -> Option<Self> {
         let (vectors, classes) = (VoteVectors::new(table), table.classes().len());
         vectors.common_labels.filter(|k| *k >= 2.0 && members.leaves() * (2 + classes) <= members.rows())?;
@@ -103,8 +103,8 @@ pub(crate) struct VoteMoments {
     pub(crate) pair_weight: f64,
     /// The mean share of pairs of labels that differ, over these rows.
     pub(crate) noise: f64,
-    /// The unbiased estimate of the variance of the rows' label distributions. It is negative if two labels of one row happen to
-    /// differ more often than two labels of any rows.
+    /// The estimated variance of the rows' label distributions, 1 − ‖centre‖² − noise. It is negative if two labels of one row happen to
+    /// differ more often than two labels of two rows drawn at random. The centre is estimated too, which biases it by about −noise / (k n).
     pub(crate) variance: f64,
     /// The variance of the snapshot means.
     spread: f64,
