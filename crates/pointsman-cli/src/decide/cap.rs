@@ -90,7 +90,7 @@ pub(super) fn describe(
     summary: &TallySummary,
 ) -> io::Result<()> {
     for (name, cap) in caps.names(policy.task()).into_iter().zip(uses) {
-        let CapUse { most, wanted, granted, price } = *cap;
+        let CapUse { most, wanted, granted, price, .. } = *cap;
         let n = |n: u64| count(n as usize);
         let further = if price > 0.0 {
             format!(" One more query there would save up to {}.", short(price))

@@ -68,10 +68,10 @@ impl Summary {
         columns: &OutputColumns,
     ) -> Self {
         let cap = |(route, used): (&str, &CapUse)| {
-            let CapUse { most, wanted, granted, price } = *used;
+            let CapUse { most, wanted, granted, price, .. } = *used;
             Cap { route: route.to_owned(), most, wanted, granted, price }
         };
-        let capped = |CappedSummary { moved, to, cost }| Capped { moved, to, cost };
+        let capped = |CappedSummary { moved, to, cost, .. }| Capped { moved, to, cost };
         Self {
             rows: tally.rows,
             output: match output {

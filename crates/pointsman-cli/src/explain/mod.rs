@@ -137,7 +137,7 @@ fn explain(
         interval: intervals.as_ref().map(|intervals| intervals[i]),
     };
     let judged = certified_cell.map(|certified| &certified.judgement.cells[cell.index()]);
-    let change = |Flip { price_of, now, at, to }| PriceChange { price_of, now, at, to };
+    let change = |Flip { price_of, now, at, to, .. }| PriceChange { price_of, now, at, to };
     let decided = decision.action() != Action::Undetermined;
     Explanation {
         trees: decision.trees(),

@@ -49,6 +49,7 @@ use vote_groups::{VoteGroup, weighted_distinct_votes, weighted_votes_by_row};
 
 /// The expected loss of a mixture's rows, split into its irreducible and its reducible part.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Decomposition {
     /// The number of rows.
     pub rows: usize,

@@ -26,6 +26,7 @@ pub enum Action<'a> {
 
 /// Where the rows behind a decision come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Level {
     /// The query's own cell.
     Cell,

@@ -4,6 +4,7 @@ use super::Decision;
 
 /// A price at which a decision changes if all other prices stay the same.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Flip {
     /// The action with this price, as in [`Task::action_names`](crate::Task::action_names).
     pub price_of: String,

@@ -38,6 +38,7 @@ struct OwnCosts {
 
 /// The effect of caps on the queries counted.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct CappedSummary {
     /// The number of queries that did not get their own action.
     pub moved: u64,
@@ -49,6 +50,7 @@ pub struct CappedSummary {
 
 /// Shares and expected costs of the queries counted.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct TallySummary {
     /// The number of queries.
     pub rows: u64,

@@ -29,6 +29,7 @@ const KEY_SEED: u64 = 0x6361_7073;
 
 /// The largest number of queries of a table that a route may get.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub enum CapSize {
     /// A number of queries.
     Queries(u64),

@@ -35,6 +35,7 @@ pub struct CapRule {
 
 /// The use of a cap.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct CapUse {
     /// The largest number of queries.
     pub most: u64,
