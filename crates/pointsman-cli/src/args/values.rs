@@ -51,6 +51,10 @@ pub(super) fn query_count(text: &str) -> Result<f64, String> {
     let is_grouped = groups.next().is_some_and(|first| (1..=3).contains(&first.len()))
         && groups.all(|group| group.len() == 3 && group.bytes().all(|b| b.is_ascii_digit()));
     let plain = if is_grouped { number.replace([',', '_'], "") } else { number.to_owned() };
+    // A point may be meant to separate thousands.
+    if unit == 1.0 && plain.contains('.') {
+        return Err(format!("{text} is not a whole number of queries: write 1000000, 1,000,000, 250k or 1M"));
+    }
     match plain.parse::<f64>() {
         Ok(n) if (0.0..=f64::MAX).contains(&(n * unit)) => Ok(n * unit),
         _ => Err(format!("{text} is not a number of queries of at least zero: write 1000000, 1,000,000, 250k or 1M")),

@@ -46,7 +46,10 @@ pub(super) fn list(args: &PlanArgs, router: &Router, found: &Plan, path: &Path) 
         Some((price, traffic)) => found.purchase_of(price, traffic, is_possible).offers,
         None => found.asked(),
     };
-    let items = found.items_of(router, &frame.table, &offers).map_err(|error| errors::in_rows(error, &frame))?;
+    let mut items = found.items_of(router, &frame.table, &offers).map_err(|error| errors::in_rows(error, &frame))?;
+    // Whoever stops half-way has labelled the items that are worth most.
+    let worth_per_label = |item: &ItemToLabel| item.worth / item.labels.max(1) as f64;
+    items.sort_by(|a, b| worth_per_label(b).total_cmp(&worth_per_label(a)));
     if !have_votes {
         warn_all(labelled_items(router, &frame.table, &items));
     }
