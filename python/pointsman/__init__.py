@@ -1,7 +1,7 @@
 """Predict, route or abstain.
 
-A :class:`Router` learns once, from a classifier's probabilities and several labels per item, how much of the loss nobody
-can avoid and how much an oracle would save. A policy adds a loss and prices, and decides queries:
+A :class:`Router` is calibrated once, on a classifier's probabilities and several labels per item. It estimates how much of
+the loss is irreducible and how much an oracle would save. A policy adds a loss and prices, and decides queries:
 
 >>> import numpy as np
 >>> import pointsman
@@ -12,9 +12,9 @@ can avoid and how much an oracle would save. A policy adds a loss and prices, an
 >>> policy.decide([[0.95, 0.05], [0.82, 0.18]]).action.tolist()
 ['predict', 'abstain']
 
-Everything that reads arrays takes numpy arrays, pandas and polars frames, pyarrow tables and whatever else speaks the Arrow
-PyCapsule interface. Only numpy is required; scikit-learn, pandas, polars, pyarrow, matplotlib and tqdm are used if they are
-there and needed.
+Array arguments may be numpy arrays, pandas and polars frames, pyarrow tables and any other object with the Arrow PyCapsule
+interface. Only numpy is required; scikit-learn, pandas, polars, pyarrow, matplotlib and tqdm are imported when they are
+needed.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -70,7 +70,7 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    # These need scikit-learn, which takes a second to import and may not be there.
+    # These need scikit-learn, which takes a second to import and may not be installed.
     if name in {"RoutedClassifier", "cost_scorer"}:
         from . import _classifier
 

@@ -1,4 +1,4 @@
-"""A scikit-learn classifier that asks an oracle where that is worth its price."""
+"""A scikit-learn classifier that routes some rows to an oracle."""
 
 import copy
 import warnings
@@ -29,34 +29,34 @@ _ROUTE = "oracle"
 
 
 class RoutedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Any classifier with ``predict_proba``, and an oracle for the rows that are worth asking about.
+    """A classifier with ``predict_proba`` and an oracle that answers the routed rows.
 
-    ``fit`` calibrates a router on predictions of held-out folds; ``predict`` answers with the classifier, asks the oracle for all
-    routed rows in one batch, and marks what it declines.
+    ``fit`` calibrates a router on out-of-fold predictions. ``predict`` returns the classifier's labels, asks the oracle about all
+    routed rows in one batch, and marks the rows on which it abstains.
 
     Parameters
     ----------
     estimator:
         The classifier.
     oracle:
-        A function of the routed rows of ``X``, or a fitted estimator with ``predict``: it gives labels, or probabilities
-        in the order of ``classes_``. Without it nothing is routed. ``clone`` leaves it as it is, fitted.
+        A function of the routed rows of ``X``, or a fitted estimator with ``predict``. It returns labels, or probabilities
+        in the order of ``classes_``. Without an oracle nothing is routed. ``clone`` keeps the fitted oracle.
     price:
-        What asking costs per row, in the loss's unit.
+        The price of the oracle per row, in the unit of the loss.
     kind:
-        What is assumed of the oracle's answers: see :class:`Oracle`. If it is measured, it is asked about all rows in ``fit``.
+        The kind of the oracle, see :class:`Oracle`. A measured oracle is asked about all rows in ``fit``.
     loss, abstain, budget, partition, recalibrate, random_state:
         As for :class:`Router` and :meth:`Router.policy`.
     cv:
-        The folds, as in scikit-learn.
+        The cross-validation folds, as in scikit-learn.
     abstention:
-        What ``predict`` gives for rows it declines: by default -1 or ``"abstain"``, as the labels are. It may not be one of
-        them.
+        The value that ``predict`` returns for rows on which it abstains: by default -1 if labels are numbers, else ``"abstain"``.
+        It must not be a label.
 
     Attributes
     ----------
     estimator_, router_, policy_, classes_:
-        The classifier fitted on all rows, the router, the policy, and the labels in order.
+        The classifier fitted on all rows, the router, the policy, and the sorted labels.
 
     Examples
     --------
@@ -102,10 +102,10 @@ class RoutedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # t
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, votes: Any = None, sample_weight: Any = None) -> Self:
-        """Fits the classifier on all rows, and the router on predictions of held-out folds.
+        """Fits the classifier on all rows, and the router on out-of-fold predictions.
 
-        ``votes`` is as in :meth:`Router.fit`, columns in the order of the sorted labels. Without it each row has the one label
-        ``y``, which cannot separate noise from error: rows whose action stays undetermined are predicted.
+        ``votes`` is as in :meth:`Router.fit`, with columns in the order of the sorted labels. By default each row has the one label
+        ``y``. One label per row cannot separate noise from error: rows with an undetermined action are predicted.
         """
         X, y = indexable(X, y)
         check_classification_targets(y)
@@ -135,14 +135,14 @@ class RoutedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # t
             oracles = {_ROUTE: self._answers(self.oracle, X)}
         router = Router(self.partition, self.recalibrate, self.random_state, classes=_names(self.classes_))
         if sample_weight is not None:
-            # Rows that do not count are left out: a router has no use for them.
+            # Routers require positive weights, so rows of weight zero are left out.
             sample_weight = np.asarray(sample_weight, dtype=np.float64)
             kept = np.flatnonzero(sample_weight != 0)
             held_out, votes, sample_weight = held_out[kept], _rows(votes, kept), sample_weight[kept]
             oracles = oracles and {name: answers[kept] for name, answers in oracles.items()}
         self.router_ = router.fit(held_out, votes, oracles=oracles, sample_weight=sample_weight)
         self.policy_ = self._policy(self.router_)
-        # What the classifier does not say of X, for example of texts, is not known here either.
+        # The classifier has no such attributes if X is not a matrix, for example a list of texts.
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
@@ -156,12 +156,12 @@ class RoutedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # t
         return router.policy(loss=self.loss, routes=routes, abstain=self.abstain, budget=self.budget)
 
     def __sklearn_clone__(self) -> Self:
-        # An oracle is not part of what is learned: unfitted, it would know nothing.
+        # The oracle is not refitted by `fit`, so it must stay fitted.
         parameters = self.get_params(deep=False)
         made = type(self)(**{
             name: value if name == "oracle" else clone(value, safe=False) for name, value in parameters.items()
         })
-        # What set_fit_request and its like asked for.
+        # The metadata requests that `set_fit_request` and similar methods stored.
         if hasattr(self, "_metadata_request"):
             made._metadata_request = copy.deepcopy(self._metadata_request)
         return made
@@ -176,18 +176,18 @@ class RoutedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # t
         return tags
 
     def predict_proba(self, X: Any) -> npt.NDArray[Any]:
-        """The classifier's own probabilities."""
+        """The classifier's probabilities."""
         if not hasattr(self, "policy_"):
             not_fitted(self)
         found: npt.NDArray[Any] = self.estimator_.predict_proba(X)
         return found
 
     def decide(self, X: Any) -> Decisions:
-        """What to do with each row; nobody is asked."""
+        """Decides each row, without asking the oracle."""
         return self.policy_.decide(self.predict_proba(X)) if hasattr(self, "policy_") else not_fitted(self)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Labels: the classifier's, the oracle's for routed rows, and ``abstention`` for declined ones."""
+        """The label of each row: the oracle's for routed rows, ``abstention`` for abstentions, else the classifier's."""
         decisions = self.decide(X)
         labels = self.classes_[decisions.label_codes]
         routed = np.flatnonzero(self._routed(decisions))
@@ -221,7 +221,7 @@ class RoutedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # t
         if given.ndim == 2:
             if given.shape[1] != len(self.classes_):
                 raise PointsmanError(f"the oracle gave {given.shape[1]} probabilities for {len(self.classes_)} classes")
-            # Checked as any predictions are.
+            # A table checks them like all predictions.
             answers = _inputs.floats(given, "the oracle's answers").astype(np.float64)
             try:
                 _native.Table(_names(self.classes_), answers)
@@ -237,7 +237,7 @@ class RoutedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # t
         return answers
 
     def costs(self, X: Any, y: Any) -> npt.NDArray[np.float64]:
-        """What each row really costs, its label being known: the loss of what was answered, and the prices paid."""
+        """The realised cost of each row given its label: the loss of the answer plus the price of the action."""
         probs = self.predict_proba(X)
         decisions = self.policy_.decide(probs)
         answers = np.zeros((len(decisions), len(self.classes_)))
@@ -266,12 +266,12 @@ def _rows(X: Any, rows: npt.NDArray[np.intp]) -> Any:
 
 
 def _names(labels: npt.NDArray[Any]) -> list[str]:
-    """Labels as classes are called: whole numbers look alike whether they are floats or not."""
+    """Labels as names of classes; whole floats are written like integers."""
     return [str(int(label)) if isinstance(label, float) and label.is_integer() else str(label) for label in labels]
 
 
 def cost_scorer(estimator: Any, X: Any, y: Any) -> float:
-    """A scorer for scikit-learn: minus the mean cost of a :class:`RoutedClassifier`, also at the end of a pipeline.
+    """A scorer for scikit-learn: minus the mean cost of a :class:`RoutedClassifier`, which may end a pipeline.
 
     >>> import numpy as np, pointsman
     >>> from sklearn.linear_model import LogisticRegression

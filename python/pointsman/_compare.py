@@ -1,4 +1,4 @@
-"""Several policies on the same held-out rows."""
+"""Comparing policies on the same held-out rows."""
 
 import json
 from collections.abc import Mapping
@@ -12,20 +12,20 @@ from ._reports import _table
 
 
 class Comparison:
-    """What policies cost on the same held-out rows, and by how much they differ; made by :func:`compare`."""
+    """The costs of policies on the same held-out rows, and their differences; returned by :func:`compare`."""
 
     def __init__(self, text: str) -> None:
         self._text = text
-        #: All of it, as ``pointsman compare --json`` prints it.
+        #: The comparison as ``pointsman compare --json`` prints it.
         self.data: dict[str, Any] = json.loads(text)
 
     def to_json(self) -> str:
-        """The same as text."""
+        """The comparison as JSON text."""
         return self._text
 
     @property
     def rows(self) -> int:
-        """Held-out rows."""
+        """The number of held-out rows."""
         return int(self.data["rows"])
 
     @property
@@ -35,21 +35,21 @@ class Comparison:
 
     @property
     def costs(self) -> dict[str, float | None]:
-        """Mean cost per query of each policy; ``None`` where one label per item does not tell it."""
+        """The mean cost per query of each policy; ``None`` if one label per item does not identify it."""
         return {policy["name"]: policy["cost"] for policy in self.data["policies"]}
 
     @property
     def differences(self) -> dict[str, dict[str, Any]]:
-        """Cost less the baseline's: ``estimate``, paired ``standard_error`` and 95 % ``interval``.
+        """The cost of each policy minus that of the baseline: ``estimate``, paired ``standard_error`` and 95 % ``interval``.
 
-        Policies under another loss than the baseline's have none.
+        Policies under a loss other than the baseline's have no difference.
         """
         found = {policy["name"]: policy["difference"] for policy in self.data["policies"]}
         return {name: difference for name, difference in found.items() if difference is not None}
 
     @property
     def shares(self) -> dict[str, dict[str, float]]:
-        """Which share of the rows each action gets, by policy."""
+        """The share of the rows that each action gets, for each policy."""
         return {policy["name"]: dict(policy["shares"]) for policy in self.data["policies"]}
 
     def _lines(self) -> list[tuple[Any, ...]]:
@@ -78,16 +78,16 @@ def compare(
     sample_weight: Any = None,
     baseline: str | None = None,
 ) -> Comparison:
-    """Judges several policies on the same held-out rows.
+    """Compares policies on the same held-out rows.
 
     Parameters
     ----------
     policies:
-        Policies by name: of different routers, or of one router under different tasks. Costs under different losses are in
-        different units and have no difference.
+        Policies by name, of different routers or of one router under different tasks. Costs under different losses have
+        different units, so they have no difference.
     probs, votes, truth, features, oracles, sample_weight:
-        The held-out rows, as :meth:`Policy.evaluate` takes them. Features must have names that all routers know, or be
-        those of the first.
+        The held-out rows, as in :meth:`Policy.evaluate`. Features must have names that all routers know, or be those of
+        the first router.
     baseline:
         The name of the policy that the others are compared with; by default the first.
 

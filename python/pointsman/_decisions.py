@@ -1,4 +1,4 @@
-"""Decisions as arrays."""
+"""The decisions of many queries, as arrays and frames."""
 
 from functools import cached_property
 from html import escape
@@ -19,7 +19,7 @@ _REASONS = np.array([str(reason) for reason in Reason], dtype=object)
 
 
 class Decisions:
-    """What to do with each query, and why. Made by :meth:`Policy.decide`; arrays are worked out when they are asked for.
+    """The action of each query, its reason and its costs; returned by :meth:`Policy.decide`. Arrays are computed on first use.
 
     Examples
     --------
@@ -48,74 +48,74 @@ class Decisions:
 
     @property
     def action_names(self) -> tuple[str, ...]:
-        """What the codes of actions stand for."""
+        """The names of the actions, which ``action_codes`` index."""
         return self._policy.actions
 
     @cached_property
     def action_codes(self) -> npt.NDArray[np.int16]:
-        """The number of each row's action among ``action_names``; -1 where labels do not decide."""
+        """The index of each row's action in ``action_names``; -1 if labels do not determine the action."""
         return self._decisions.actions()
 
     @property
     def action(self) -> npt.NDArray[Any]:
-        """Each row's action by name; ``undetermined`` where labels do not decide."""
+        """The name of each row's action; ``undetermined`` if labels do not determine it."""
         names = np.array([*self.action_names, "undetermined"], dtype=object)
         return names[self.action_codes]
 
     @property
     def capped(self) -> npt.NDArray[Any] | None:
-        """The action that a cap did not allow, by name; ``None`` where none did. ``None`` altogether without caps."""
+        """The name of the action that a cap did not allow; ``None`` for rows that were not capped. ``None`` without caps."""
         codes = self._decisions.wanted()
         return None if codes is None else np.array([*self.action_names, None], dtype=object)[codes]
 
     @cached_property
     def cell(self) -> npt.NDArray[np.uint32]:
-        """Each row's cell."""
+        """The cell of each row."""
         return self._decisions.cells()
 
     @property
     def support(self) -> npt.NDArray[Any]:
-        """``enough``, ``sparse`` or ``empty``: how many calibration rows are in each row's cell."""
+        """Whether each row's cell has enough calibration rows: ``enough``, ``sparse`` or ``empty``."""
         return _SUPPORT[self._decisions.support()]
 
     @property
     def reason(self) -> npt.NDArray[Any]:
-        """Why each row gets its action: ``easy``, ``hard``, ``ambiguous``, ``sparse`` or ``degraded``; see :class:`Reason`."""
+        """The reason for each row's action: ``easy``, ``hard``, ``ambiguous``, ``sparse`` or ``degraded``; see :class:`Reason`."""
         return _REASONS[self._decisions.reasons()]
 
     @property
     def next_best(self) -> npt.NDArray[Any]:
-        """The cheapest action not taken, by name, or the one that a cap did not allow; ``None`` where there is none."""
+        """The name of the cheapest action not taken, or of the one that a cap did not allow; ``None`` if there is none."""
         return np.array([*self.action_names, None], dtype=object)[self._decisions.next_best()]
 
     @cached_property
     def irreducible(self) -> npt.NDArray[np.float64]:
-        """The loss nobody can avoid; NaN where labels only bound it."""
+        """The irreducible loss, which no oracle can avoid; NaN if labels only bound it."""
         return self._decisions.irreducible()
 
     @cached_property
     def reducible(self) -> npt.NDArray[np.float64]:
-        """The loss an oracle would save; NaN where labels only bound it."""
+        """The reducible loss, which a Bayes-optimal oracle would save; NaN if labels only bound it."""
         return self._decisions.reducible()
 
     @cached_property
     def total(self) -> npt.NDArray[np.float64]:
-        """The loss of predicting."""
+        """The expected loss of predicting."""
         return self._decisions.total()
 
     @cached_property
     def margin(self) -> npt.NDArray[np.float64]:
-        """By how much the action beats the runner-up."""
+        """The cost of the next-best action minus that of the action taken; negative if a cap did not allow the cheapest one."""
         return self._decisions.margin()
 
     @cached_property
     def costs(self) -> npt.NDArray[np.float64]:
-        """The cost of every action, rows × actions; NaN where labels only bound it."""
+        """The expected cost of each action, rows × actions; NaN if labels only bound it."""
         return self._decisions.costs()
 
     @cached_property
     def label_codes(self) -> npt.NDArray[np.uint32]:
-        """The number of the class that predicting would answer."""
+        """The index of the class that predicting would answer."""
         return self._decisions.labels()
 
     @property
@@ -125,14 +125,14 @@ class Decisions:
 
     @property
     def act(self) -> npt.NDArray[Any] | None:
-        """The act that predicting would be, if the loss has acts of its own."""
+        """The act that predicting would take, if the loss is a cost matrix."""
         codes = self._decisions.acts()
         acts = self._policy.task.loss.acts
         return None if codes is None or acts is None else np.array(acts, dtype=object)[codes]
 
     @cached_property
     def certain(self) -> npt.NDArray[np.bool_]:
-        """Whether each action is certainly the best of its cell, with the policy's confidence (0.95 unless given)."""
+        """Whether each action is certainly optimal in its cell, at the policy's confidence (0.95 by default)."""
         judgement = self._policy.judgement() if self._policy.confidence is None else self._judgement()
         assert judgement is not None
         return self._decisions.certain(judgement)
@@ -142,7 +142,7 @@ class Decisions:
         return None if confidence is None else self._policy.judgement(confidence)
 
     def mask(self, action: str) -> npt.NDArray[np.bool_]:
-        """Which rows get this action.
+        """A mask of the rows that get this action.
 
         >>> import numpy as np, pointsman
         >>> router = pointsman.Router("top-class:10").fit([[0.9, 0.1], [0.3, 0.7]], np.array([[4, 1], [1, 4]]))
@@ -158,7 +158,7 @@ class Decisions:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many rows get each action."""
+        """The number of rows that get each action."""
         names = [*self.action_names, "undetermined"]
         found = np.bincount(self.action_codes % len(names), minlength=len(names))
         return {name: int(n) for name, n in zip(names, found, strict=True) if n or name != "undetermined"}
@@ -167,19 +167,19 @@ class Decisions:
         return self._decisions.table(self._judgement()).__arrow_c_stream__(requested_schema)
 
     def to_arrow(self) -> Any:
-        """The columns that the command line writes, as ``pyarrow.Table``."""
+        """The decisions as a ``pyarrow.Table``, with the columns of the command ``decide``."""
         import pyarrow
 
         return pyarrow.table(self)
 
     def to_polars(self) -> Any:
-        """The same as ``polars.DataFrame``."""
+        """The decisions as a ``polars.DataFrame``."""
         import polars
 
         return polars.DataFrame(self)
 
     def to_pandas(self) -> Any:
-        """The same as ``pandas.DataFrame``, names as categories."""
+        """The decisions as a ``pandas.DataFrame``, with names as categories."""
         import pandas
 
         frame: dict[str, Any] = {}
@@ -205,8 +205,8 @@ class Decisions:
         return pandas.DataFrame(frame)
 
     def __repr__(self) -> str:
-        told = ", ".join(f"{name} {n}" for name, n in self.counts.items())
-        return f"<Decisions: {len(self)} rows; {told}>"
+        counts = ", ".join(f"{name} {n}" for name, n in self.counts.items())
+        return f"<Decisions: {len(self)} rows; {counts}>"
 
     def _repr_html_(self) -> str:
         rows = "".join(f"<tr><td>{escape(name)}</td><td>{n}</td></tr>" for name, n in self.counts.items())

@@ -1,10 +1,10 @@
-"""Names that have a fixed set of values; plain strings are as good."""
+"""Enumerations of names. Plain strings are accepted too."""
 
 from enum import StrEnum
 
 
 class Estimator(StrEnum):
-    """How the irreducible loss is estimated; ``AUTO`` takes the best of the others for each cell."""
+    """Estimators of the irreducible loss; ``AUTO`` chooses one of the others for each cell."""
 
     AUTO = "auto"
     SHRINK = "shrink"
@@ -14,14 +14,14 @@ class Estimator(StrEnum):
 
 
 class Ties(StrEnum):
-    """Which action wins when costs are equal."""
+    """Rules that choose between actions of equal cost."""
 
     FRUGAL = "frugal"
     PAPER = "paper"
 
 
 class Aggregate(StrEnum):
-    """What the labels of a panel become."""
+    """Rules that combine the labels of a panel into one answer."""
 
     MEAN = "mean"
     PLURALITY = "plurality"
@@ -29,22 +29,22 @@ class Aggregate(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why a query gets its action."""
+    """Reasons for an action."""
 
     EASY = "easy"
-    """The model is good enough."""
+    """Predicting costs no more than the cheapest other action does on average."""
     HARD = "hard"
-    """An oracle would help."""
+    """The query is routed, or most of its loss is reducible."""
     AMBIGUOUS = "ambiguous"
-    """Nobody can know: the labels themselves disagree."""
+    """Most of the loss is irreducible: the labels disagree."""
     SPARSE = "sparse"
-    """There is too little support to say."""
+    """There are too few calibration rows or labels to give another reason."""
     DEGRADED = "degraded"
     """A cap or an unavailable route forced the next-best action."""
 
 
 class Support(StrEnum):
-    """How many calibration rows stand behind a cell."""
+    """Whether a cell has enough calibration rows."""
 
     ENOUGH = "enough"
     SPARSE = "sparse"

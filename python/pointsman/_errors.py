@@ -1,10 +1,10 @@
-"""What can be wrong with an input."""
+"""Exceptions."""
 
 from typing import Any, NoReturn
 
 
 class PointsmanError(ValueError):
-    """An input was refused. ``row`` (from zero) and ``column`` say where, if one value is to blame.
+    """An input was refused. If one value is the cause, ``row`` (counted from zero) and ``column`` locate it.
 
     >>> import pointsman
     >>> try:
@@ -24,14 +24,14 @@ class PointsmanError(ValueError):
 
 
 class NotFitted(PointsmanError):
-    """Used before ``fit``; with scikit-learn, a ``sklearn.exceptions.NotFittedError`` too."""
+    """A method was called before ``fit``. If scikit-learn is installed, it is also a ``sklearn.exceptions.NotFittedError``."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_not_fitted_error, (str(self),))
 
 
 def _not_fitted_error(message: str) -> NotFitted:
-    """The error, which is scikit-learn's own too if that is installed."""
+    """The exception, which is also scikit-learn's ``NotFittedError`` if that is installed."""
     try:
         from sklearn.exceptions import NotFittedError
     except ImportError:
@@ -41,5 +41,5 @@ def _not_fitted_error(message: str) -> NotFitted:
 
 
 def not_fitted(what: object) -> NoReturn:
-    """Raises that something must be fitted first."""
+    """Raises :class:`NotFitted` for an object."""
     raise _not_fitted_error(f"this {type(what).__name__} is not fitted yet: call fit first")

@@ -1,7 +1,7 @@
-"""From what users have to what the core reads: conversions, and refusals that say where and what to do.
+"""Converting arguments into the arrays that the core reads, with messages that locate errors.
 
-A matrix is a numpy array of float32 or float64 in C order, which is not copied, or anything that can become one, which is
-copied once; or an Arrow table, whose columns are gathered once, or read where they lie if they are one column of lists.
+A numpy array of float32 or float64 in C order is not copied; anything that can be converted into one is copied once. The columns
+of an Arrow table are copied once; a single column of lists is not copied.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,15 +14,15 @@ import numpy.typing as npt
 from . import _native
 from ._errors import PointsmanError
 
-#: Anything that is read as a matrix: arrays, nested lists, frames, Arrow tables, mappings of columns.
+#: A matrix argument: an array, nested lists, a frame, an Arrow table or a mapping of columns.
 MatrixLike: TypeAlias = Any
-#: What random numbers start from, as in scikit-learn.
+#: The source of random numbers, as in scikit-learn.
 RandomState: TypeAlias = int | np.random.RandomState | np.random.Generator | None
 Matrix: TypeAlias = npt.NDArray[np.float32] | npt.NDArray[np.float64] | _native.Rows
 
 
 def is_frame(value: object) -> bool:
-    """Whether this has named columns."""
+    """Whether a value has named columns."""
     return isinstance(value, Mapping) or _is_pandas(value) or _is_arrow(value)
 
 
@@ -31,7 +31,7 @@ def _is_pandas(value: object) -> bool:
 
 
 def _is_numbered(frame: Any) -> bool:
-    """Whether columns have but numbers for names, which pandas gives to arrays."""
+    """Whether the columns of a pandas frame are numbered, as in frames made from arrays."""
     return list(frame.columns) == list(range(len(frame.columns)))
 
 
@@ -41,7 +41,7 @@ def _is_arrow(value: object) -> bool:
 
 
 def whole(what: str, value: Any) -> int:
-    """A whole number that is not negative."""
+    """Checks that a value is a whole number from 0 to 2**64 - 1."""
     try:
         number = index(value)
     except TypeError:
@@ -52,7 +52,7 @@ def whole(what: str, value: Any) -> int:
 
 
 def seed(random_state: RandomState) -> int:
-    """The seed that a ``random_state`` stands for, as in scikit-learn; ``None`` draws it from numpy's own generator."""
+    """The seed for a ``random_state``, as in scikit-learn; for ``None`` it is drawn from numpy's global generator."""
     if random_state is None:
         return int(np.random.randint(1 << 31))
     if isinstance(random_state, np.random.RandomState):
@@ -63,13 +63,13 @@ def seed(random_state: RandomState) -> int:
 
 
 def floats(value: MatrixLike, what: str) -> npt.NDArray[np.float32] | npt.NDArray[np.float64]:
-    """A two-dimensional array of floats in C order: the same memory if it is one already."""
+    """Converts a value into a two-dimensional array of floats in C order, without a copy if it is one already."""
     if isinstance(value, np.ma.MaskedArray):
         value = np.ma.filled(np.ma.asarray(value, np.float64), np.nan)
     try:
         array = np.asarray(value)
         if array.ndim == 1 and array.dtype.kind == "O":
-            # A row may be an object of its own: a list, an array.
+            # Each row may be an object, such as a list or an array.
             array = np.asarray(array.tolist())
     except ValueError as error:
         raise PointsmanError(f"{what}: rows of different lengths, or not numbers ({error})") from None
@@ -103,14 +103,14 @@ def _hint(what: str, array: npt.NDArray[Any]) -> str:
 
 
 def _numbers(array: npt.NDArray[Any], what: str) -> npt.NDArray[np.float64]:
-    """Objects as numbers; the first that is none is named."""
+    """Converts objects into numbers; the message names the first that is not a number."""
     try:
         return array.astype(np.float64)
     except (TypeError, ValueError):
         found = np.empty(array.shape)
         for place, value in np.ndenumerate(array):
             try:
-                # The missing value of pandas is no float.
+                # The missing value of pandas cannot be converted into a float.
                 found[place] = np.nan if type(value).__name__ == "NAType" else float(value)
             except (TypeError, ValueError):
                 row, column = place
@@ -121,7 +121,7 @@ def _numbers(array: npt.NDArray[Any], what: str) -> npt.NDArray[np.float64]:
 
 
 class Columns:
-    """A frame's columns by name, whatever library it is of."""
+    """The columns of a frame of any library, by name."""
 
     def __init__(self, frame: MatrixLike, what: str) -> None:
         self.what = what
@@ -149,7 +149,7 @@ class Columns:
         return len(self._arrow)
 
     def lists(self, width: int | None) -> Matrix | None:
-        """The numbers of lists of this length, or of that of the first, where they lie; if all there is is one column of lists."""
+        """The matrix of a single column of lists of length ``width`` (by default that of the first); ``None`` for other frames."""
         if len(self.names) != 1:
             return None
         if self._arrow is None:
@@ -160,12 +160,12 @@ class Columns:
         return None if size is None else self._arrow.lists(self.names[0], size if width is None else width)
 
     def under(self, prefix: str) -> dict[str, str]:
-        """Columns by name without the prefix; if none has it, all by their own names."""
+        """The columns with a prefix, by name without the prefix; all columns if none has it."""
         marked = {name.removeprefix(prefix): name for name in self.names if name.startswith(prefix)}
         return marked or {name: name for name in self.names}
 
     def matrix(self, names: Sequence[str], *, missing: bool = False) -> Matrix:
-        """These columns side by side."""
+        """The columns as a matrix."""
         if self._arrow is not None:
             return self._arrow.rows(list(names), missing=missing)
         places = [self.names.index(name) for name in names]
@@ -187,9 +187,9 @@ class Columns:
             raise PointsmanError(f"{self.what}: columns of different lengths: {lengths}")
         return self._checked(np.column_stack(arrays) if arrays else np.empty((0, 0)), names)
 
-    def _real(self, name: str, kind: str, told: object) -> None:
+    def _real(self, name: str, kind: str, dtype: object) -> None:
         if kind not in "fiubO":
-            raise PointsmanError(f"{self.what}: column {name}: {told} is not a type of real numbers", column=name)
+            raise PointsmanError(f"{self.what}: column {name}: {dtype} is not a type of real numbers", column=name)
 
     def _checked(self, array: npt.NDArray[Any], names: Sequence[str]) -> Matrix:
         try:
@@ -202,7 +202,7 @@ class Columns:
             raise PointsmanError(message, row=error.row, column=name) from None
 
     def texts(self, name: str) -> list[str]:
-        """A column as text."""
+        """The values of a column as text."""
         if self._arrow is not None:
             return self._arrow.texts(name)
         columns: Any = self._pandas if self._mapping is None else self._mapping
@@ -210,13 +210,13 @@ class Columns:
 
 
 def shape(matrix: Matrix) -> tuple[int, int]:
-    """Rows and columns."""
+    """The numbers of rows and columns."""
     rows, columns = matrix.shape
     return rows, columns
 
 
 def probs(value: MatrixLike, classes: Sequence[str] | None, what: str = "probs", prefix: str = "prob_") -> tuple[Matrix, list[str]]:
-    """Predictions and their classes. Named columns are put in the order of the classes, if those are known."""
+    """Predictions and their classes. Named columns are put in the order of ``classes``, if given."""
     if not is_frame(value):
         matrix: Matrix = floats(value, what)
     else:
@@ -245,12 +245,12 @@ def probs(value: MatrixLike, classes: Sequence[str] | None, what: str = "probs",
 
 
 def _framed(value: MatrixLike) -> MatrixLike:
-    """A series is a frame of one column."""
+    """Converts a series into a frame of one column; other values are returned as they are."""
     return value.to_frame() if hasattr(value, "to_frame") else value
 
 
 def features(value: MatrixLike, names: Sequence[str] | None = None) -> tuple[list[str], Matrix]:
-    """Features and their names; without names of their own they are those given, or numbers."""
+    """Features and their names. Columns without names are called ``names``, if those are as many, or by their numbers."""
     value = _framed(value)
     if is_frame(value):
         columns = Columns(value, "features")
@@ -263,7 +263,7 @@ def features(value: MatrixLike, names: Sequence[str] | None = None) -> tuple[lis
 
 
 def wanted_features(value: MatrixLike | None, wanted: Sequence[str], fitted: Sequence[str] | None) -> Matrix | None:
-    """The features a router's cells are found by, in its order."""
+    """The features that a router needs, in its order; ``None`` if it needs none."""
     if not wanted:
         return None
     if value is None:
@@ -294,11 +294,10 @@ def wanted_features(value: MatrixLike | None, wanted: Sequence[str], fitted: Seq
 
 
 def votes(value: Any, classes: Sequence[str], rows: int) -> npt.NDArray[np.uint32]:
-    """Label counts, one column per class.
+    """Converts votes into label counts, one column per class.
 
-    An array or frame of numbers holds counts, n × classes; lists, and arrays of text, hold the annotators' labels, as many as there
-    are; mappings hold counts by class; one label per row may come as an array of one dimension. Masked entries, ``None`` and NaN are no
-    labels.
+    Two-dimensional arrays and frames of numbers are counts, rows × classes. Lists and arrays of text are labels, any number per row.
+    Mappings are counts by class. A one-dimensional array is one label per row. Masked entries, ``None`` and NaN are not labels.
     """
     if _is_pandas(value) and _is_numbered(value):
         value = value.to_numpy()
@@ -344,7 +343,7 @@ def _label_rows(value: Any) -> list[Any]:
     if hasattr(value, "to_pylist"):
         value = value.to_pylist()
     elif hasattr(value, "isna") and hasattr(value, "to_list"):
-        # Not every missing value of pandas is None or NaN.
+        # pandas has missing values that are neither None nor NaN.
         value = [None if gap else one for one, gap in zip(value.to_list(), value.isna(), strict=True)]
     elif hasattr(value, "to_list"):
         value = value.to_list()
@@ -354,7 +353,7 @@ def _label_rows(value: Any) -> list[Any]:
 
 
 def _mappings(rows: Sequence[Any], classes: Sequence[str]) -> npt.NDArray[Any]:
-    """Counts by class, row by row."""
+    """Converts one mapping of counts per row into an array."""
     counts = np.zeros((len(rows), len(classes)), dtype=object)
     places = {name: place for place, name in enumerate(classes)}
     for row, found in enumerate(rows):
@@ -392,7 +391,7 @@ def _counts(array: npt.NDArray[Any], classes: Sequence[str]) -> npt.NDArray[np.u
 
 
 def weights(value: Any, rows: int) -> npt.NDArray[np.float64]:
-    """One weight per row."""
+    """Checks one weight per row."""
     try:
         array = np.ascontiguousarray(value, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -403,7 +402,7 @@ def weights(value: Any, rows: int) -> npt.NDArray[np.float64]:
 
 
 def ids(value: Any, rows: int) -> list[str]:
-    """One id per row, as text."""
+    """Converts one id per row into text."""
     if isinstance(value, str) or not hasattr(value, "__iter__"):
         raise PointsmanError(f"ids: {value!r:.60}: give one per row")
     texts = [str(one) for one in value]
@@ -413,7 +412,7 @@ def ids(value: Any, rows: int) -> list[str]:
 
 
 def oracles(value: Mapping[str, MatrixLike] | None, classes: Sequence[str], rows: int) -> list[tuple[str, Matrix]]:
-    """Other models' predictions by name. One label per row is a prediction with probability one."""
+    """The predictions of other models by name. A label is a prediction with probability one."""
     if value is not None and not isinstance(value, Mapping):
         raise PointsmanError("oracles: give {name: predictions}")
     found = []
@@ -430,7 +429,7 @@ def oracles(value: Mapping[str, MatrixLike] | None, classes: Sequence[str], rows
 
 
 def _is_flat(value: Any) -> bool:
-    """Whether this is one label per row."""
+    """Whether a value is one label per row."""
     if isinstance(value, Mapping) or hasattr(value, "columns") or not hasattr(value, "__len__"):
         return False
     first: Any = None if isinstance(value, np.ndarray) and value.ndim == 0 else next(iter(value), None)

@@ -1,4 +1,4 @@
-"""The extension module: what the package is built on. Users import from ``pointsman``."""
+"""The extension module. It is private; users import from ``pointsman``."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
@@ -73,7 +73,7 @@ class Loss:
     def __eq__(self, other: object) -> bool: ...
 
 class Oracle:
-    """Whom to ask."""
+    """An oracle: how the loss of its answers is estimated."""
 
     def __init__(self, kind: str) -> None: ...
     @staticmethod
@@ -86,7 +86,7 @@ class Oracle:
     def __eq__(self, other: object) -> bool: ...
 
 class Task:
-    """A loss, priced oracles, and what else a policy is made for."""
+    """A loss, priced oracles, a price for abstaining and a limit on routing."""
 
     def __init__(
         self,
@@ -215,7 +215,7 @@ class Policy:
     def cells(self) -> list[dict[str, Any]]: ...
 
 class Judgement:
-    """Which actions are certainly the best of their cells, with a confidence."""
+    """Which actions are certainly optimal in their cells, at a confidence."""
 
     @property
     def regret_bound(self) -> float: ...

@@ -1,4 +1,4 @@
-"""Calibration in parts: what each machine makes of its rows, and what becomes of all of them."""
+"""Calibration in parts: one part per shard of the rows, merged into one router."""
 
 from collections.abc import Mapping
 from typing import Any, Self
@@ -16,18 +16,19 @@ from ._router import Router
 class Partial:
     """The rows of one shard, in the cells of a router that was fitted on a sample.
 
-    However rows are divided among parts, and in whatever order parts are merged, the router is the same.
+    The merged router does not depend on how rows are distributed among parts, nor on the order of merging.
 
     Parameters
     ----------
     like:
-        The router whose cells are used; not a ``"forest:200"``, whose cells are made of its own rows. If the cells learned from
-        labels (``"tree"``, ``"honest-forest:200"``), do not add the rows they learned from: certificates would not hold.
+        The router whose cells are used. It must not be a forest such as ``"forest:200"``, whose cells consist of its own rows. If
+        its cells were learned from labels (``"tree"``, ``"honest-forest:200"``), do not add the rows on which it was fitted:
+        certificates would not be valid.
     cap:
-        The most rows that a cell keeps: a fair sample of those it has seen, weighted to stand for them. Rows then need ids
-        that no other row of any part has.
+        The largest number of rows kept per cell: a uniform random sample of the rows added, weighted to represent them. Each row
+        then needs an id that no other row of any part has.
     random_state:
-        The seed of that sample, a whole number. Parts that are to be merged share it.
+        The seed of that sample, a whole number. Parts to be merged must have the same seed.
 
     Examples
     --------
@@ -59,7 +60,7 @@ class Partial:
         sample_weight: Any = None,
         ids: Any = None,
     ) -> Self:
-        """Adds rows; arguments are those of :meth:`Router.fit`. All features are kept. ``ids`` are whole numbers or text."""
+        """Adds rows. Arguments are those of :meth:`Router.fit`; ``ids`` are whole numbers or text. All features are kept."""
         table, _, _ = _inputs.table(
             probs,
             classes=self._part.classes,
@@ -72,7 +73,7 @@ class Partial:
         return self
 
     def add_batch(self, batch: Any) -> Self:
-        """Adds an Arrow batch with columns ``prob_<class>`` and ``votes_<class>``, and perhaps ``x_<name>``, ``weight`` and ``id``.
+        """Adds an Arrow batch with columns ``prob_<class>`` and ``votes_<class>``; ``x_<name>``, ``weight`` and ``id`` are optional.
 
         >>> import pyarrow as pa, numpy as np, pointsman
         >>> like = pointsman.Router("top-class:10", classes=["no", "yes"]).fit([[0.9, 0.1], [0.3, 0.7]], np.array([[4, 1], [1, 4]]))
@@ -104,7 +105,7 @@ class Partial:
         )
 
     def merge(self, *others: "Partial") -> Self:
-        """Adds what other parts have; they must be like the same router, with the same cap and columns."""
+        """Adds the rows of other parts, which must have the same router, cap and columns."""
         for other in others:
             if not isinstance(other, Partial):
                 raise PointsmanError(f"merge: {other!r} is not a Partial")
@@ -114,40 +115,40 @@ class Partial:
         return self
 
     def finish(self, partition: str | None = None, *, random_state: RandomState = 0, progress: bool = False) -> Router:
-        """The router of all rows added; with a partition, one that finds cells of its own among the rows kept."""
+        """The router of all rows added. With a partition, a new router is calibrated on the rows kept."""
         if partition is None:
             router = self._part.finish()
         else:
-            with bar("growing trees", _native.Router.steps(partition), progress) as told:
-                router = self._part.calibrate(partition, seed=_inputs.seed(random_state), progress=told)
+            with bar("growing trees", _native.Router.steps(partition), progress) as report:
+                router = self._part.calibrate(partition, seed=_inputs.seed(random_state), progress=report)
         made = Router(partition=router.partition, recalibrate=router.recalibrated, classes=list(router.classes))
         return made._learned(router, list(self._part.features))
 
     def to_bytes(self) -> bytes:
-        """The part as bytes, to be sent to whoever merges."""
+        """The part as bytes, to be sent to the process that merges."""
         return self._part.to_bytes()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """A part from its bytes, checking everything in them."""
+        """Reads a part from its bytes and checks it."""
         made = cls.__new__(cls)
         made._part = _native.Partial.from_bytes(data)
         return made
 
     def __len__(self) -> int:
-        """How many rows are kept."""
+        """The number of rows kept."""
         return len(self._part)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (type(self).from_bytes, (self.to_bytes(),))
 
     def __repr__(self) -> str:
-        cap = "" if self._part.cap is None else f", at most {self._part.cap[0]} a cell"
+        cap = "" if self._part.cap is None else f", at most {self._part.cap[0]} per cell"
         return f"<Partial: {len(self)} rows{cap}>"
 
 
 def _numbers(ids: Any, rows: int) -> npt.NDArray[np.uint64]:
-    """Ids as numbers."""
+    """Converts ids into numbers."""
     array = np.asarray(ids)
     if array.ndim == 1 and array.dtype.kind in "iu" and len(array) == rows:
         return np.ascontiguousarray(array).astype(np.uint64)

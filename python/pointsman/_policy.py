@@ -1,4 +1,4 @@
-"""A router and a task, compiled."""
+"""A router compiled for a task."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from types import EllipsisType
@@ -11,16 +11,16 @@ from ._inputs import Columns, MatrixLike, RandomState
 from ._progress import bar
 from ._reports import Report
 
-#: How sure ``Decisions.certain`` is unless told otherwise.
+#: The default confidence of ``Decisions.certain``.
 CONFIDENCE = 0.95
 
 
-#: Whom one can ask: a price for each name, or an oracle and a price.
+#: Routes by name: a price, or an oracle and a price.
 Routes: TypeAlias = Mapping[str, float | tuple[_native.Oracle | str, float]]
 
 
 class Policy:
-    """Decides queries; made by :meth:`Router.policy`.
+    """A router compiled for a task, which decides queries; returned by :meth:`Router.policy`.
 
     Examples
     --------
@@ -43,7 +43,7 @@ class Policy:
         self._policy = policy
         self._feature_names = feature_names
         self._judgements: dict[float, _native.Judgement] = {}
-        #: How sure ``Decisions.certain`` is to be, if that was given.
+        #: The confidence of ``Decisions.certain``, if it was given.
         self.confidence = confidence
 
     @property
@@ -58,44 +58,44 @@ class Policy:
 
     @property
     def actions(self) -> tuple[str, ...]:
-        """The actions in the order of costs: ``predict``, ``route:<name>`` …, ``abstain`` if allowed."""
+        """The actions, in the order of the columns of costs: ``predict``, ``route:<name>`` …, ``abstain`` if allowed."""
         return tuple(self._policy.actions)
 
     @property
     def task(self) -> _native.Task:
-        """The loss and the prices."""
+        """The task: the loss, the routes and the prices."""
         return self._policy.task
 
     @property
     def shares(self) -> dict[str, float]:
-        """Which share of the calibration rows each action would get."""
+        """The share of the calibration rows that each action would get."""
         return self._policy.shares
 
     @property
     def surcharge(self) -> dict[str, float] | None:
-        """The price that a budget or a target loss comes to."""
+        """The price of routing that enforces a budget or a target loss, and its effect; ``None`` without a limit."""
         return self._policy.surcharge
 
     def promise(self) -> dict[str, Any] | None:
-        """What new queries like the calibration rows are expected to cost, with standard errors.
+        """The expected cost of new queries like the calibration rows, with standard errors.
 
-        Decisions are made without the rows that judge them, so that the cheapest of several estimates is not taken at its word.
-        ``identified`` is between what the cost lies as far as the labels identify it, however many rows there are: ``None`` for the
-        Brier loss. ``None`` instead of all that if labels give only bounds.
+        It is cross-fitted: rows are evaluated under decisions made without them, so choosing the cheapest of several estimates adds no
+        bias. ``identified`` is the interval of costs that are compatible with the labels whatever the number of rows; it is ``None``
+        for the Brier loss. The result is ``None`` if labels give only bounds.
         """
         return self._policy.promise()
 
     def cells(self) -> list[dict[str, Any]]:
-        """Every cell: its name, rows, losses, costs and action."""
+        """Each cell with its name, rows, losses, costs and action."""
         return self._policy.cells()
 
     def reprice(
         self, *, routes: Routes | None | EllipsisType = ..., abstain: float | None | EllipsisType = ...
     ) -> "Policy":
-        """The same policy under other prices, in microseconds.
+        """The same policy at other prices, in microseconds.
 
-        What is left out stays as it is; ``abstain=None`` is never to abstain. Routes that are given are all there are, and ask
-        the oracles they asked.
+        Arguments left out keep their present values; ``abstain=None`` forbids abstaining. ``routes`` replaces all routes; a route given
+        by its price alone keeps its oracle.
 
         >>> import numpy as np, pointsman
         >>> router = pointsman.Router("top-class:10").fit(np.array([[0.9, 0.1], [0.3, 0.7]]), np.array([[4, 1], [1, 4]]))
@@ -107,7 +107,7 @@ class Policy:
         return Policy(self._router, self._policy.reprice(routes, abstain), self._feature_names, self.confidence)
 
     def judgement(self, confidence: float = CONFIDENCE) -> _native.Judgement:
-        """Which actions are certainly the best of their cells, and a bound on the regret."""
+        """Which actions are certainly optimal in their cells, and a bound on the regret."""
         if confidence not in self._judgements:
             self._judgements[confidence] = self._policy.judge(confidence)
         return self._judgements[confidence]
@@ -123,23 +123,23 @@ class Policy:
     ) -> Decisions:
         """Decides queries.
 
-        float32 and float64 arrays in C order are read where they lie, as is an Arrow column of lists; anything else is copied
-        once.
+        float32 and float64 arrays in C order and Arrow columns of lists are not copied; other inputs are copied once.
 
         Parameters
         ----------
         probs:
-            The classifier's predictions, rows × classes. Columns that have names are found by them. Each row sums to one, as in
-            :meth:`Router.fit`.
+            The classifier's predictions, rows × classes. Named columns are matched to classes by name. Each row sums to one, as
+            in :meth:`Router.fit`.
         features:
-            The features the router needs, if it needs any.
+            The features that the router needs, if any.
         ids:
-            One id per row. At the margin of a budget, lots are drawn by it instead of by the row's content.
+            One id per row. With a limit on routing, a random draw decides queries for which routing and not routing cost the same. It
+            is seeded by the id instead of the row's content.
         labels:
-            Whether to work out which class predicting would answer. Without it, deciding is faster.
+            Whether to compute the class that predicting would answer. Deciding is faster without it.
         caps:
-            How many of these queries each route may get, as ``{"expert": 500}`` or ``{"expert": "5%"}``: kept exactly and spent
-            where it saves most. Other queries take their next-best action; ``Decisions.capped`` says which.
+            The largest number or share of these queries per route, as ``{"expert": 500}`` or ``{"expert": "5%"}``. It is never
+            exceeded and goes to the queries that save most. Other queries take their next-best action, see ``Decisions.capped``.
 
         >>> import numpy as np, pointsman
         >>> router = pointsman.Router("top-class:10").fit([[0.9, 0.1], [0.3, 0.7]], np.array([[1, 1], [1, 3]]))
@@ -155,11 +155,11 @@ class Policy:
         return Decisions(self, self._policy.decide(matrix, wanted, named, labels=labels, caps=caps))
 
     def decide_batches(self, batches: Any) -> Iterator[Any]:
-        """Decides Arrow batches one by one: what any engine that maps Arrow batches can run. A table is its batches.
+        """Decides Arrow batches one by one, for engines that map functions over batches. A table is read as its batches.
 
-        A batch has a column ``prob_<class>`` for each class, or ``probs``, lists of one number per class; ``x_<name>`` for each feature
-        the router needs; and perhaps ``id``. What comes out has the columns of the command line's ``decide``, as
-        ``pyarrow.RecordBatch``.
+        A batch has one column ``prob_<class>`` per class, or a column ``probs`` of lists with one number per class; one column
+        ``x_<name>`` per feature that the router needs; and optionally ``id``. The results are ``pyarrow.RecordBatch`` with the columns
+        of the command ``decide``.
 
         >>> import pyarrow as pa, numpy as np, pointsman
         >>> router = pointsman.Router("top-class:10", classes=["no", "yes"]).fit([[0.9, 0.1], [0.3, 0.7]], np.array([[4, 1], [1, 4]]))
@@ -210,9 +210,9 @@ class Policy:
         random_state: RandomState = 0,
         progress: bool = False,
     ) -> Report:
-        """What the policy costs on rows the router has not seen, against always predicting, always routing and the best possible.
+        """Evaluates the policy on held-out rows, against always predicting, always routing and the best possible decisions.
 
-        Arguments are those of :meth:`Router.fit`; ``truth`` holds true label distributions where they are known.
+        Arguments are those of :meth:`Router.fit`; ``truth`` has the true label distributions, if they are known.
 
         >>> import numpy as np, pointsman
         >>> rng = np.random.default_rng(0)
@@ -236,15 +236,15 @@ class Policy:
             sample_weight=sample_weight,
         )
         seed = _inputs.seed(random_state)
-        with bar("calibration error", self._router.cells, progress) as told:
-            native = self._policy.evaluate(table, calibration_error=calibration_error, seed=seed, progress=told)
+        with bar("calibration error", self._router.cells, progress) as report:
+            native = self._policy.evaluate(table, calibration_error=calibration_error, seed=seed, progress=report)
         return Report(native)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_restored, (self._router, self.task, self._feature_names, self.confidence))
 
     def _restore(self, state: tuple[Any, ...]) -> Decisions:
-        """The decisions of an unpickled state."""
+        """Restores pickled decisions."""
         return Decisions(self, self._policy.restore(state))
 
     def __repr__(self) -> str:

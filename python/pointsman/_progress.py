@@ -1,4 +1,4 @@
-"""Bars for what takes long, if they are wanted."""
+"""Progress bars."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ from ._errors import PointsmanError
 
 @contextmanager
 def bar(what: str, steps: int, wanted: bool) -> Iterator[Callable[[int], object] | None]:
-    """What to tell about steps that are done; nothing if no bar is wanted."""
+    """A function that advances a progress bar by a number of steps; ``None`` if no bar is wanted."""
     if not wanted:
         yield None
         return

@@ -1,4 +1,4 @@
-"""Files as arrays."""
+"""Reading table files into arrays."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from . import _native
 
 
 class Arrays(NamedTuple):
-    """What a table holds; what it does not hold is ``None``."""
+    """The arrays of a table; those that the table does not have are ``None``."""
 
     #: The names of the classes.
     classes: list[str]
@@ -23,7 +23,7 @@ class Arrays(NamedTuple):
     votes: npt.NDArray[np.uint32] | None
     #: Features by name.
     features: dict[str, npt.NDArray[np.float64]] | None
-    #: Other models' predictions by name.
+    #: The predictions of other models by name.
     oracles: dict[str, npt.NDArray[np.float64]]
     #: One weight per row.
     sample_weight: npt.NDArray[np.float64] | None
@@ -49,31 +49,31 @@ def read(
     Parameters
     ----------
     path:
-        The table, or several with the same columns, whose rows are put together.
+        The file, or several files with the same columns, whose rows are concatenated.
     annotations:
-        A long table ``id,label[,annotator]`` that gives the votes, joined by the table's ``id``. Rows and labels without a
-        counterpart are left out, with a warning that says how many.
+        A long table ``id,label[,annotator]`` of labels, joined by the table's ``id``. Rows and labels without a counterpart are
+        left out; a warning says how many.
     where:
-        Only rows with these values in these columns.
+        Conditions ``{column: value}``: only rows with these values are read.
     columns:
-        Other names for columns, as in ``{"probs": "p_", "votes": "v_", "id": "uid"}``; those of annotations are ``id``, ``label``,
-        ``annotator`` and ``date``, by which the labels of an item are sorted. Features go by a prefix or by whole names, one or
-        several: ``{"features": ["words", "age"]}``.
+        Other names for columns, as in ``{"probs": "p_", "votes": "v_", "id": "uid"}``. The columns of annotations are ``id``, ``label``,
+        ``annotator`` and ``date``, by which the labels of an item are sorted. Features are given by a prefix or by one or several
+        whole names: ``{"features": ["words", "age"]}``.
     format:
-        ``"csv"``, ``"tsv"``, ``"jsonl"``, ``"parquet"``, ``"arrow"`` or ``"npz"``; by default that of the file's extension.
+        ``"csv"``, ``"tsv"``, ``"jsonl"``, ``"parquet"``, ``"arrow"`` or ``"npz"``; by default that of the file extension.
     delimiter:
-        What separates the values of CSV: one character, such as ``","``, ``";"``, ``"|"`` or a tab. Annotations may be separated by
-        another one of these.
+        The delimiter of CSV files: one character, such as ``","``, ``";"``, ``"|"`` or a tab. The delimiter of annotations is
+        detected.
     first_labels:
-        Keep only so many labels of every item, the first in the file's order: the cure where labelling went on until annotators
-        agreed. For votes given as labels or annotations.
+        The number of labels kept per item, the first in the order of the file. It corrects for labelling that went on until
+        annotators agreed. Votes must be given as labels or annotations, not as counts.
     without:
-        Names of annotators whose labels are left out, all of them; rows that nobody else labelled are dropped.
+        Names of annotators whose labels are all left out. Rows without other labels are dropped.
     strict:
-        Refuse ids that only one of the table and its annotations has, and ids that several rows have.
+        Refuse ids that are only in the table or only in the annotations, and ids of several rows.
     normalize:
-        Divide the probabilities of rows that do not sum to one by their sum: percentages, rounded numbers. A warning says what
-        they summed to. Arrays that do not come from a file are divided by ``probs / probs.sum(axis=1, keepdims=True)``.
+        Divide the probabilities of rows that do not sum to one by their sum, for percentages and rounded numbers. A warning gives
+        the range of the sums. For arrays, use ``probs / probs.sum(axis=1, keepdims=True)``.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def read(
     >>> _ = table.write_text("p_no;p_yes\\n0.9;0.1\\n")
     >>> pointsman.read(table, columns={"probs": "p_"}, delimiter=";").probs
     array([[0.9, 0.1]])
-    >>> with warnings.catch_warnings(record=True) as told:
+    >>> with warnings.catch_warnings(record=True) as notes:
     ...     _ = table.write_text("prob_no,prob_yes\\n93,7\\n")
     ...     pointsman.read([table, table], normalize=True).probs.tolist()
     [[0.93, 0.07], [0.93, 0.07]]

@@ -1,4 +1,4 @@
-"""Reports: data first, then drawn."""
+"""Reports, diagnoses and decompositions: data, HTML pages and figures."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ._policy import Routes
 
 
-#: Colours and strokes of the page: what is only known afterwards is dashed.
+#: Colours and line styles of curves, as on the page. Rankings that need the outcomes are dashed.
 _CURVES: dict[str, dict[str, Any]] = {
     "higher-order": {"color": "#0072b2", "linewidth": 2},
     "total-uncertainty": {"color": "#d55e00"},
@@ -53,7 +53,7 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 
 def _page(title: str, body: str, names: int = 1) -> str:
-    """A page; which column of its tables has names."""
+    """An HTML page. The column ``names`` of its tables is aligned left."""
     style = (
         "body{font:15px/1.5 system-ui,sans-serif;max-width:72rem;margin:2rem auto;padding:0 1rem}"
         "td,th{padding:.2rem .8rem;text-align:right}"
@@ -66,7 +66,7 @@ def _page(title: str, body: str, names: int = 1) -> str:
 
 
 def _write(path: str | PathLike[str], text: str) -> None:
-    """The file appears whole or not at all."""
+    """Writes a file atomically."""
     target = Path(path)
     part = target.with_name(f".{target.name}.part")
     try:
@@ -79,7 +79,7 @@ def _write(path: str | PathLike[str], text: str) -> None:
 
 
 class Report:
-    """What a policy costs on held-out rows; made by :meth:`Policy.evaluate`.
+    """The evaluation of a policy on held-out rows; returned by :meth:`Policy.evaluate`.
 
     Examples
     --------
@@ -100,68 +100,68 @@ class Report:
 
     @cached_property
     def data(self) -> dict[str, Any]:
-        """All of it, as ``pointsman evaluate --json`` prints it."""
+        """The report as ``pointsman evaluate --json`` prints it."""
         loaded: dict[str, Any] = json.loads(self._report.json())
         return loaded
 
     def to_json(self) -> str:
-        """The same as text."""
+        """The report as JSON text."""
         return self._report.json()
 
     @property
     def rows(self) -> int:
-        """Held-out rows."""
+        """The number of held-out rows."""
         return int(self.data["rows"])
 
     @property
     def mean_cost(self) -> dict[str, float]:
-        """Mean cost per query of the router, of always the same action, and of the best possible per query."""
+        """The mean cost per query of the router, of always taking the same action, and of the best possible decisions."""
         return dict(self.data["mean_cost"])
 
     @property
     def standard_error(self) -> dict[str, float | None]:
-        """Standard errors of the mean costs; one row has none."""
+        """The standard errors of the mean costs; ``None`` if there is one row."""
         return dict(self.data["standard_error"])
 
     @property
     def corrected_cost(self) -> dict[str, float] | None:
-        """The mean costs with the bias of few labels taken out: conclude from these if there are any."""
+        """The mean costs corrected for the bias of few labels. If they exist, draw conclusions from them."""
         corrected = self.data["corrected_cost"]
         return None if corrected is None else dict(corrected)
 
     @property
     def corrected_identified(self) -> dict[str, list[float]]:
-        """Between what the corrected costs lie as far as the labels identify them; empty for the Brier loss."""
+        """The intervals in which the labels identify the corrected costs; empty for the Brier loss."""
         return dict(self.data["corrected_identified"])
 
     @property
     def unidentified(self) -> list[str]:
-        """The mean costs that one label per item does not identify; empty otherwise."""
+        """The names of the mean costs that one label per item does not identify."""
         return list(self.data["unidentified"])
 
     @property
     def regret(self) -> dict[str, float]:
-        """Cost above the best action per cell, and above the best per row."""
+        """The mean cost minus that of the best action per cell, and minus that of the best action per row."""
         return dict(self.data["regret"])
 
     @property
     def shares(self) -> dict[str, float]:
-        """Which share of the rows each action gets."""
+        """The share of the rows that each action gets."""
         return dict(self.data["shares"])
 
     @property
     def traffic(self) -> dict[str, Any]:
-        """How the rows spread over cells and confidences beside the calibration rows; ``traffic["moved"]`` if they differ."""
+        """The distribution of the rows over cells and confidences against the calibration rows; ``traffic["moved"]`` if it differs."""
         return dict(self.data["traffic"])
 
     @property
     def gain(self) -> dict[str, float | None]:
-        """Normalised gain of each ranking: 0 random, 1 the best possible."""
+        """The normalised gain of each ranking: 0 for a random order, 1 for the best possible."""
         return dict(self.data["gain"])
 
     @property
     def curves(self) -> dict[str, list[float]]:
-        """Mean loss when the first 0 %, 1 %, … 100 % of each ranking are routed."""
+        """The mean loss if the first 0 %, 1 %, … 100 % of each ranking are routed."""
         return dict(self.data["curves"])
 
     def __repr__(self) -> str:
@@ -173,11 +173,11 @@ class Report:
         return lines + _table(["", "mean cost per query", "standard error"], costs)
 
     def html(self) -> str:
-        """One page that needs nothing else: prices have sliders, cells can be pointed at."""
+        """The report as a self-contained HTML page, with sliders for prices and details for each cell."""
         return self._report.html()
 
     def save_html(self, path: str | PathLike[str]) -> None:
-        """Writes the page."""
+        """Writes the page to a file."""
         _write(path, self.html())
 
     def svg(self, figure: str = "summary") -> str | None:
@@ -196,7 +196,7 @@ class Report:
 
 
 class Diagnosis:
-    """Whether decomposition helps on a table, and whether the table is good enough to tell; made by :func:`diagnose`.
+    """Whether decomposition reduces costs on a table, and whether its rows and labels suffice; returned by :func:`diagnose`.
 
     Examples
     --------
@@ -213,22 +213,22 @@ class Diagnosis:
 
     @cached_property
     def data(self) -> dict[str, Any]:
-        """All of it, as ``pointsman diagnose --json`` prints it, but that rows count from zero."""
+        """The diagnosis as ``pointsman diagnose --json`` prints it, with rows counted from zero."""
         loaded: dict[str, Any] = json.loads(self._diagnosis.json())
         return loaded
 
     def to_json(self) -> str:
-        """The same as text."""
+        """The diagnosis as JSON text."""
         return self._diagnosis.json()
 
     @property
     def advice(self) -> str:
-        """The verdict in a word."""
+        """The verdict as a keyword, such as ``use-it`` or ``no-need``."""
         return str(self.data["verdict"]["advice"])
 
     @property
     def sentence(self) -> str:
-        """The verdict in a sentence."""
+        """The verdict as a sentence."""
         return str(self.data["verdict"]["sentence"])
 
     def __repr__(self) -> str:
@@ -236,7 +236,7 @@ class Diagnosis:
 
     @property
     def remarks(self) -> list[str]:
-        """What else is worth knowing about the table."""
+        """Further remarks on the table."""
         return list(self.data["verdict"]["remarks"])
 
     def _repr_html_(self) -> str:
@@ -247,11 +247,11 @@ class Diagnosis:
         return f"<p><b>{escape(self.advice)}</b>: {escape(self.sentence)}</p><ul>{remarks}</ul>{table}{self.svg()}"
 
     def svg(self) -> str:
-        """How far the classifier's confidence can be believed."""
+        """The reliability diagram of the classifier, as SVG."""
         return self._diagnosis.svg()
 
     def html(self) -> str:
-        """The verdict and what it rests on, and below it the report of a router of one half judged on the other, as a page."""
+        """A page with the verdict and its reasons, and the report of a router calibrated on one half and evaluated on the other."""
         fit = "this.style.height=this.contentDocument.documentElement.scrollHeight+8+'px'"
         style = "width:100%;height:60rem;border:0"
         halves = f'<iframe style="{style}" onload="{fit}" srcdoc="{escape(self._diagnosis.html())}"></iframe>'
@@ -259,11 +259,11 @@ class Diagnosis:
         return _page(f"Diagnosis of {self.data['rows']} rows", f"{self._repr_html_()}<h2>{title}</h2>{halves}")
 
     def save_html(self, path: str | PathLike[str]) -> None:
-        """Writes that page."""
+        """Writes the page to a file."""
         _write(path, self.html())
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Draws how far the classifier's confidence can be believed, with matplotlib."""
+        """Draws the reliability diagram of the classifier with matplotlib."""
         axes = _axes(ax)
         bins = self.data["weak_model"]["bins"]
         axes.plot([0, 1], [0, 1], color="grey", linewidth=1)
@@ -274,7 +274,7 @@ class Diagnosis:
 
 
 class Decomposition:
-    """Irreducible and reducible loss, cell by cell; made by :meth:`Router.decompose` and :func:`decompose`.
+    """The irreducible and reducible loss of each cell; returned by :meth:`Router.decompose` and :func:`decompose`.
 
     Examples
     --------
@@ -285,10 +285,11 @@ class Decomposition:
     """
 
     def __init__(self, cells: list[dict[str, Any]], loss: str, unit: str) -> None:
-        #: Every cell as a dictionary.
+        #: Each cell as a dictionary.
         self.cells = cells
-        #: The loss and its unit.
+        #: The name of the loss.
         self.loss = loss
+        #: The unit of the loss.
         self.unit = unit
 
     def __len__(self) -> int:
@@ -299,31 +300,31 @@ class Decomposition:
 
     @property
     def name(self) -> list[str]:
-        """What lies in each cell."""
+        """The name of each cell, which describes its inputs."""
         return [cell["name"] for cell in self.cells]
 
     @property
     def rows(self) -> npt.NDArray[np.int64]:
-        """Calibration rows in each cell."""
+        """The number of calibration rows in each cell."""
         return np.array([cell["rows"] for cell in self.cells], dtype=np.int64)
 
     @property
     def irreducible(self) -> npt.NDArray[np.float64]:
-        """The loss nobody can avoid; NaN for an empty cell and where labels only bound it."""
+        """The irreducible loss of each cell; NaN if the cell is empty or labels only bound it."""
         return self._column("irreducible")
 
     @property
     def reducible(self) -> npt.NDArray[np.float64]:
-        """The loss an oracle would save."""
+        """The reducible loss of each cell; NaN if the cell is empty or labels only bound it."""
         return self._column("reducible")
 
     @property
     def total(self) -> npt.NDArray[np.float64]:
-        """The loss of predicting."""
+        """The expected loss of predicting in each cell; NaN if the cell is empty."""
         return self._column("total")
 
     def to_pandas(self) -> Any:
-        """One row per cell."""
+        """The cells as a ``pandas.DataFrame``, one row per cell."""
         import pandas
 
         names = ["cell", "name", "rows", "support", "irreducible", "reducible", "total"]
@@ -338,15 +339,15 @@ class Decomposition:
         return _table(heads, [[cell[name] for name in names] for cell in self.cells])
 
     def html(self) -> str:
-        """The cells as a page."""
+        """The cells as an HTML page."""
         return _page(f"Decomposition under {self.loss}, in {self.unit}", self._repr_html_(), names=2)
 
     def save_html(self, path: str | PathLike[str]) -> None:
-        """Writes that page."""
+        """Writes the page to a file."""
         _write(path, self.html())
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Draws the cells by irreducible and reducible loss, with matplotlib."""
+        """Draws the cells by irreducible and reducible loss with matplotlib."""
         axes = _axes(ax)
         axes.scatter(self.irreducible, self.reducible, s=5 + 2000 * self.rows / max(self.rows.sum(), 1), alpha=0.6)
         axes.set_xlabel(f"irreducible ({self.unit})")
@@ -371,10 +372,10 @@ def diagnose(
     estimator: str = "auto",
     progress: bool = False,
 ) -> Diagnosis:
-    """Looks at a table before anyone relies on it: does decomposition help here, are labels, rows and cells enough?
+    """Diagnoses a table: whether decomposition reduces costs, and whether labels, rows and cells suffice.
 
-    With a budget or a target loss, rules are compared at it. ``partition`` is ``"auto"``, what :class:`Router` takes by default, chosen anew by each half
-    of the rows; forests have fewer trees here, and of more than 20,000 rows a sample is used.
+    With a budget or a target loss, rules are compared at that limit. The default partition is ``"auto"``, as for :class:`Router`; it is
+    chosen separately on each half of the rows. Forests have fewer trees here, and of more than 20,000 rows a sample is used.
 
     >>> import numpy as np, pointsman
     >>> rng = np.random.default_rng(0)
@@ -394,8 +395,8 @@ def diagnose(
         oracles_given=oracles,
         sample_weight=sample_weight,
     )
-    with bar("diagnosis", _native.DIAGNOSIS_STEPS, progress) as told:
-        return Diagnosis(_native.diagnose(table, task, partition, progress=told))
+    with bar("diagnosis", _native.DIAGNOSIS_STEPS, progress) as report:
+        return Diagnosis(_native.diagnose(table, task, partition, progress=report))
 
 
 def decompose(
@@ -409,7 +410,7 @@ def decompose(
     sample_weight: Any = None,
     classes: Sequence[str] | None = None,
 ) -> Decomposition:
-    """Irreducible and reducible loss of the cells of a table: a router fitted and decomposed."""
+    """The irreducible and reducible loss of each cell of a router fitted on a table."""
     from ._router import Router
 
     router = Router(partition, classes=classes).fit(probs, votes, features=features, sample_weight=sample_weight)

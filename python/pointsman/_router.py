@@ -1,4 +1,4 @@
-"""The router: an estimator in scikit-learn's manner."""
+"""The router, with the interface of a scikit-learn estimator."""
 
 import inspect
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from ._reports import Decomposition
 
 
 class Parameters:
-    """``get_params`` and ``set_params`` as scikit-learn has them, without it."""
+    """``get_params`` and ``set_params`` as in scikit-learn, which need not be installed."""
 
     @classmethod
     def _parameter_names(cls) -> list[str]:
@@ -39,7 +39,7 @@ class Parameters:
 
     def __repr__(self) -> str:
         defaults = inspect.signature(type(self)).parameters
-        # Arrays compare element by element: what prints like a default is one.
+        # Representations are compared, since arrays compare element by element.
         changed = [
             f"{name}={value!r}" for name, value in self.get_params().items() if repr(value) != repr(defaults[name].default)
         ]
@@ -47,37 +47,37 @@ class Parameters:
 
 
 class Router(Parameters):
-    """Cells of inputs, and in each the calibration rows that fell into it. Knows no loss and no price.
+    """A partition of inputs into cells, with the calibration rows of each cell. It does not depend on a loss or on prices.
 
     Parameters
     ----------
     partition:
-        ``"auto"`` takes ``"pooled"``, ``"tree"``, ``"honest-forest:200"`` or ``"forest:200"``, whichever costs least on rows left
-        out; ``"auto:certifiable"`` does without the last, whose cells cannot be certified. The paper's cells are ``"top-class:10"``,
-        ``"confidence:30"``, ``"level-sets"`` and ``"features:x_a=10,x_b=4"``, joined by ``*`` for products.
+        ``"auto"`` chooses among ``"pooled"``, ``"tree"``, ``"honest-forest:200"`` and ``"forest:200"`` by the cost in cross-validation.
+        ``"auto:certifiable"`` excludes the last, whose cells cannot be certified. The partitions of the paper are
+        ``"top-class:10"``, ``"confidence:30"``, ``"level-sets"`` and ``"features:x_a=10,x_b=4"``, joined by ``*`` for products.
     recalibrate:
-        Serve each cell's mean label distribution instead of the classifier's prediction.
+        Whether to predict the mean label distribution of the cell instead of the classifier's prediction.
     random_state:
-        For partitions that draw numbers, as in scikit-learn: the same whole number gives the same router.
+        The source of random numbers, as in scikit-learn: the same whole number gives the same router.
     classes:
-        The classes in the order of the columns; by default the columns' names, or numbers.
+        The classes in the order of the columns; by default the names of the columns, or their numbers.
     progress:
-        Show a bar (tqdm) while trees are grown.
+        Whether to show a progress bar (tqdm) while trees are grown.
 
     Attributes
     ----------
     classes_:
         The names of the classes, in order.
     partition_:
-        The partition that was fitted; not the one asked for if that was ``"auto"``.
+        The fitted partition; with ``"auto"``, the one that was chosen.
     feature_names_:
-        The features that ``fit`` was given.
+        The names of the features given to ``fit``.
     choice_:
-        What ``"auto"`` chose and why, in one sentence; ``None`` if the partition was named, or read from a file.
+        One sentence on what ``"auto"`` chose and why; ``None`` for other partitions and for routers from a file.
     features_used_:
-        The features that decisions depend on.
+        The names of the features on which decisions depend.
     n_rows_, n_cells_:
-        How many calibration rows are kept, in how many cells.
+        The number of calibration rows kept, and the number of cells.
 
     Examples
     --------
@@ -122,20 +122,20 @@ class Router(Parameters):
         oracles: Mapping[str, MatrixLike] | None = None,
         sample_weight: Any = None,
     ) -> Self:
-        """Learns the cells.
+        """Calibrates the router: fits the cells and stores their rows.
 
         Parameters
         ----------
         probs:
-            The classifier's predictions, rows × classes. Each row sums to one; percentages and rounded numbers do once they are
-            divided by their sum: ``probs / probs.sum(axis=1, keepdims=True)``.
+            The classifier's predictions, rows × classes. Each row must sum to one; divide percentages and rounded numbers by their
+            sum: ``probs / probs.sum(axis=1, keepdims=True)``.
         votes:
-            An array or frame of label counts, rows × classes; or a list of the annotators' labels for each row. Labels of
-            one item must be independent: a majority vote is not one more label.
+            An array or frame of label counts, rows × classes; or one list of labels per row. The labels of an item must be
+            independent: a majority vote must not be counted as a label.
         features:
-            Numbers beside the predictions that partitions may use: an array, a frame or a mapping of columns. NaN is missing.
+            Further inputs of the partition: an array, a frame or a mapping of columns. NaN is a missing value.
         oracles:
-            Other models' predictions for the same rows, by name: what ``Oracle.measured()`` is judged by.
+            The predictions of other models for the same rows, by name. ``Oracle.measured()`` estimates losses from them.
         sample_weight:
             One positive weight per row.
         """
@@ -196,27 +196,27 @@ class Router(Parameters):
         confidence: float | None = None,
         task: _native.Task | None = None,
     ) -> Policy:
-        """Compiles the router for a loss and prices: microseconds to milliseconds. The router does not change.
+        """Compiles the router for a loss and prices, in microseconds to milliseconds. The router does not change.
 
         Parameters
         ----------
         loss:
             A name such as ``"brier"``, ``"cross-entropy"``, ``"zero-one"``, ``"fn-fp:fp=1,fn=3"``, or a :class:`Loss`.
         routes:
-            Whom one can ask: name → price, or name → (:class:`Oracle`, price). Prices are in the loss's unit.
+            The oracles: name → price, or name → (:class:`Oracle`, price). Prices are in the unit of the loss.
         abstain:
-            The price of declining; left out, declining is not allowed.
+            The price of abstaining; by default abstaining is not allowed.
         budget:
-            Route at most this share of traffic like the calibration rows: a price is found that does it. A hard limit on the
-            queries at hand is ``caps`` of :meth:`Policy.decide`.
+            The largest share of queries to route, in expectation over queries like the calibration rows; a price of routing
+            enforces it. For a hard limit on given queries use ``caps`` of :meth:`Policy.decide`.
         target_loss:
-            Route as few queries as keep the expected loss at this.
+            The largest expected loss; as few queries as possible are routed to meet it.
         estimator, ties:
             See :class:`Estimator` and :class:`Ties`.
         confidence:
-            How sure ``Decisions.certain`` is to be: 0.95 unless given. If given, tables of decisions have that column.
+            The confidence of ``Decisions.certain``, by default 0.95. If given, tables of decisions have a column ``certain``.
         task:
-            All of the above but ``confidence``, as a :class:`Task`.
+            A :class:`Task` instead of all arguments above except ``confidence``.
 
         Examples
         --------
@@ -244,7 +244,7 @@ class Router(Parameters):
         return Policy(router, router.policy(task), self.feature_names_, confidence)
 
     def decompose(self, loss: str | _native.Loss = "brier", *, estimator: str = "auto") -> Decomposition:
-        """Irreducible and reducible loss of every cell.
+        """The irreducible and reducible loss of each cell.
 
         >>> import numpy as np, pointsman
         >>> router = pointsman.Router("top-class:10").fit(np.array([[0.9, 0.1], [0.3, 0.7]]), np.array([[4, 1], [1, 4]]))
@@ -255,7 +255,7 @@ class Router(Parameters):
         return Decomposition(policy.cells(), str(policy.task.loss), policy.task.loss.unit)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Writes the router file that the command line reads too; it appears whole or not at all."""
+        """Writes the router file atomically. The command line reads the same file."""
         self._fitted().save(Path(path))
 
     def to_bytes(self) -> bytes:
@@ -264,7 +264,7 @@ class Router(Parameters):
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
-        """Reads a router file, checking everything in it."""
+        """Reads a router file and checks it."""
         data = Path(path).read_bytes()
         try:
             return cls.from_bytes(data)
@@ -273,7 +273,7 @@ class Router(Parameters):
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """A router from the bytes of its file."""
+        """Reads a router from the bytes of its file and checks it."""
         router = _native.Router.from_bytes(data)
         made = cls(partition=router.partition, recalibrate=router.recalibrated, classes=list(router.classes))
         return made._learned(router, list(router.features))

@@ -12,10 +12,10 @@ use pyo3_arrow::PyTable;
 use crate::error::{Refusal, refused};
 use crate::policy::Judgement;
 
-/// Rows decided before Ctrl-C is looked for.
+/// The number of rows decided between two checks for Ctrl-C.
 pub(crate) const CHUNK: usize = 1 << 17;
 
-/// Some rows' decisions, and what predicting would answer to them.
+/// The decisions of some rows, and the answer of predicting for each: its class and its act.
 pub(crate) struct Chunk {
     pub(crate) decisions: pointsman::Decisions,
     pub(crate) answers: Vec<[u32; 2]>,
@@ -23,10 +23,10 @@ pub(crate) struct Chunk {
 
 type Array<T> = Py<PyArray1<T>>;
 
-/// The numbers of a chunk, in the order of [`StoredDecisions`], and its answers; pairs are flattened.
+/// The arrays of a chunk in the order of [`StoredDecisions`], then its answers. Pairs are flattened.
 pub(crate) type ChunkState = (Array<u32>, Array<f64>, Array<f64>, Array<f64>, Array<u8>, Array<u32>);
 
-/// Chunks, ids, and whether there are answers and caps.
+/// The state of all decisions: chunks, ids, whether there are answers, and whether there were caps.
 pub(crate) type State = (Vec<ChunkState>, Option<Vec<String>>, bool, bool);
 
 impl Chunk {
@@ -43,7 +43,7 @@ impl Chunk {
         )
     }
 
-    /// A chunk from its state; refused if it cannot be of this policy.
+    /// Restores a chunk from its state. A state that does not fit the policy is refused.
     pub(crate) fn restore(
         py: Python<'_>,
         policy: &pointsman::Policy,
@@ -70,7 +70,7 @@ impl Chunk {
     }
 }
 
-/// Many decisions: four bytes per row until more is asked for.
+/// The decisions of many queries. They take four bytes per row; other values are computed on request.
 #[pyclass(frozen, module = "pointsman._native")]
 pub(crate) struct Decisions {
     pub(crate) policy: Arc<pointsman::Policy>,
@@ -82,7 +82,7 @@ pub(crate) struct Decisions {
 }
 
 impl Decisions {
-    /// A value of each row.
+    /// Computes a value for each row.
     fn each<T: Copy + Send>(&self, py: Python<'_>, value: impl Fn(Decision<'_>) -> T + Sync) -> Vec<T> {
         py.detach(|| {
             let mut out = Vec::with_capacity(self.rows);
@@ -93,6 +93,7 @@ impl Decisions {
         })
     }
 
+    /// The class (0) or the act (1) of predicting for each row.
     fn answer(&self, which: usize) -> PyResult<Vec<u32>> {
         if !self.labels {
             return Err(refused(Refusal::new("decided without labels: leave labels=False out")));
@@ -107,7 +108,7 @@ impl Decisions {
         self.rows
     }
 
-    /// Everything but the policy, for [`Policy::restore`](crate::policy::Policy): one state per chunk, then ids and flags.
+    /// The state without the policy, for [`Policy::restore`](crate::policy::Policy).
     fn state(&self, py: Python<'_>) -> State {
         (self.chunks.iter().map(|chunk| chunk.state(py)).collect(), self.ids.clone(), self.labels, self.capped)
     }
@@ -117,12 +118,12 @@ impl Decisions {
         self.ids.clone()
     }
 
-    /// The number of each row's action among the policy's; -1 where labels do not decide.
+    /// The index of each row's action among the policy's; -1 if labels do not determine it.
     fn actions<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i16>> {
         PyArray1::from_vec(py, self.each(py, |d| d.code().map_or(-1, |code| code as i16)))
     }
 
-    /// The number of the action that a cap did not allow; -1 where none did, and `None` if there are no caps.
+    /// The index of the action that a cap did not allow, -1 if the row was not capped; `None` if there are no caps.
     fn wanted<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<i16>>> {
         let names = self.policy.task().action_names();
         let code = |d: Decision<'_>| {
@@ -136,17 +137,17 @@ impl Decisions {
         PyArray1::from_vec(py, self.each(py, |d| d.cell().0))
     }
 
-    /// 0 enough, 1 sparse, 2 empty.
+    /// The support of each row's cell: 0 enough, 1 sparse, 2 empty.
     fn support<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u8>> {
         PyArray1::from_vec(py, self.each(py, |d| d.support() as u8))
     }
 
-    /// By the order of [`pointsman::policy::Reason::ALL`].
+    /// The index of each row's reason in [`pointsman::policy::Reason::ALL`].
     fn reasons<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u8>> {
         PyArray1::from_vec(py, self.each(py, |d| d.reason() as u8))
     }
 
-    /// The number of the action that comes next; -1 where there is none.
+    /// The index of each row's next-best action; -1 if there is none.
     fn next_best<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i16>> {
         PyArray1::from_vec(py, self.each(py, |d| d.next_best_code().map_or(-1, |code| code as i16)))
     }
@@ -167,7 +168,7 @@ impl Decisions {
         PyArray1::from_vec(py, self.each(py, |d| d.margin()))
     }
 
-    /// One row per query, one column per action.
+    /// The costs, one row per query and one column per action.
     fn costs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let actions = self.policy.task().action_names().len();
         let values = py.detach(|| {
@@ -182,12 +183,12 @@ impl Decisions {
         Ok(PyArray2::from_owned_array(py, array))
     }
 
-    /// The class that predicting would answer.
+    /// The class of predicting for each row.
     fn labels<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<u32>>> {
         Ok(PyArray1::from_vec(py, self.answer(0)?))
     }
 
-    /// The act that predicting would be, if the loss has acts.
+    /// The act of predicting for each row, if the loss has acts.
     fn acts<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray1<u32>>>> {
         match self.policy.task().loss().acts() {
             Some(_) => Ok(Some(PyArray1::from_vec(py, self.answer(1)?))),
@@ -200,7 +201,7 @@ impl Decisions {
         PyArray1::from_vec(py, self.each(py, |d| judgement.0.is_certain(&d)))
     }
 
-    /// The columns that the command line writes.
+    /// The table that the command `decide` writes.
     #[pyo3(signature = (judgement = None))]
     fn table(&self, py: Python<'_>, judgement: Option<&Bound<'_, Judgement>>) -> PyResult<PyTable> {
         if !self.labels {

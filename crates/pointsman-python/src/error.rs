@@ -1,11 +1,11 @@
-//! Refusals as Python knows them.
+//! Errors as Python exceptions.
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
 
-/// Why an input was refused, and where in it.
+/// Why an input was refused, with the row and column if they are known.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     message: String,
@@ -18,12 +18,13 @@ impl Refusal {
         Self { message: message.into(), row: None, column: None }
     }
 
-    /// A whole column is to blame.
-    pub(crate) fn of(column: &str, reason: impl std::fmt::Display) -> Self {
+    /// A refusal of a whole column.
+    pub(crate) fn in_column(column: &str, reason: impl std::fmt::Display) -> Self {
         let column = pointsman::error::printable(column);
         Self { message: format!("column {column}: {reason}"), row: None, column: Some(column) }
     }
 
+    /// A refusal of one value.
     pub(crate) fn at(row: usize, column: &str, reason: impl std::fmt::Display) -> Self {
         let column = pointsman::error::printable(column);
         Self { message: format!("row {row}, column {column}: {reason}"), row: Some(row), column: Some(column) }
@@ -59,7 +60,7 @@ impl From<pointsman_table::Error> for Refusal {
     }
 }
 
-/// `pointsman.PointsmanError`, with row and column where they are known.
+/// The exception is `pointsman.PointsmanError`.
 impl From<Refusal> for PyErr {
     fn from(Refusal { message, row, column }: Refusal) -> Self {
         static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
@@ -76,12 +77,12 @@ impl From<Refusal> for PyErr {
     }
 }
 
-/// Turns a refusal of the core into an exception.
+/// Converts an error into an exception.
 pub(crate) fn refused<E: Into<Refusal>>(error: E) -> PyErr {
     error.into().into()
 }
 
-/// Turns what went wrong with a file into an exception: the operating system's own, if it was that which refused.
+/// Converts an error of a file into an exception: `OSError` if the operating system reported it, else `PointsmanError`.
 pub(crate) fn failed(error: pointsman_table::Error) -> PyErr {
     let message = error.to_string();
     match error {
@@ -90,7 +91,7 @@ pub(crate) fn failed(error: pointsman_table::Error) -> PyErr {
     }
 }
 
-/// That something lives in this process only.
+/// The exception for an object that cannot be pickled.
 pub(crate) fn not_pickled(what: &str, instead: &str) -> PyErr {
     PyTypeError::new_err(format!("{what} cannot be pickled: {instead}"))
 }

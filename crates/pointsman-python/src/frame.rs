@@ -1,4 +1,4 @@
-//! Arrow tables of any library, through the PyCapsule interface.
+//! Arrow tables of any library, read through the PyCapsule interface.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use pyo3_arrow::input::AnyArray;
 use crate::error::{Refusal, refused};
 use crate::rows::{Rows, Values};
 
-/// The columns of an Arrow table, or one Arrow array, without a copy.
+/// The columns of an Arrow table, or one Arrow array, not copied.
 #[pyclass(frozen, module = "pointsman._native")]
 pub(crate) struct Frame {
     fields: Vec<FieldRef>,
@@ -58,7 +58,7 @@ impl Frame {
         self.fields.iter().map(|field| field.name().as_str()).collect()
     }
 
-    /// How many numbers the first value of a column is: none if it is no list.
+    /// The length of the first list of a column; `None` if the column does not hold lists.
     fn list_size(&self, column: &str) -> PyResult<Option<usize>> {
         let place = self.place(column)?;
         let first = self.batches.iter().map(|batch| &batch[place]).find(|array| !array.is_empty());
@@ -70,7 +70,7 @@ impl Frame {
         })
     }
 
-    /// Columns side by side. A missing value is refused, or not a number.
+    /// The columns as a matrix. Missing values become NaN if `missing`, else they are refused.
     #[pyo3(signature = (columns, *, missing = false))]
     fn rows(&self, columns: Vec<String>, missing: bool) -> PyResult<Rows> {
         let places = columns.iter().map(|column| self.place(column)).collect::<PyResult<Vec<_>>>()?;
@@ -83,12 +83,12 @@ impl Frame {
         Ok(Rows { width: columns.len(), values })
     }
 
-    /// The numbers of a column of lists, where they lie. All lists are `width` long.
+    /// The numbers of a column of lists, all of length `width`; not copied if they are floats in one batch.
     fn lists(&self, column: &str, width: usize) -> PyResult<Rows> {
         let place = self.place(column)?;
         let found = self.fields[place].data_type();
-        let Some(item) = item_of(found) else {
-            return Err(refused(Refusal::of(column, format!("{found}: lists of {width} numbers are needed"))));
+        let Some(item) = item_field(found) else {
+            return Err(refused(Refusal::in_column(column, format!("{found}: lists of {width} numbers are needed"))));
         };
         let values = match item.data_type() {
             DataType::Float32 => Values::Single(self.flatten::<Float32Type>(place, width)?),
@@ -111,6 +111,7 @@ impl Frame {
 }
 
 impl Frame {
+    /// The index of a column.
     fn place(&self, column: &str) -> PyResult<usize> {
         self.fields.iter().position(|field| field.name() == column).ok_or_else(|| {
             let known = self.names().join(", ");
@@ -118,6 +119,7 @@ impl Frame {
         })
     }
 
+    /// Refuses an array with missing values; `start` is its first row.
     fn no_nulls(&self, array: &ArrayRef, column: &str, start: usize) -> PyResult<()> {
         if array.null_count() == 0 {
             return Ok(());
@@ -126,15 +128,16 @@ impl Frame {
         Err(refused(Refusal::at(start + row, column, "the value is missing: fill it in, or leave the row out")))
     }
 
-    /// A column's numbers in one type.
+    /// The numbers of a column, converted to one type.
     fn numbers<T: ArrowPrimitiveType>(&self, array: &ArrayRef, place: usize) -> PyResult<ArrayRef> {
         let (name, found) = (self.fields[place].name(), array.data_type());
         if !(found.is_numeric() || *found == DataType::Boolean) {
-            return Err(refused(Refusal::of(name, format!("{found} is not a type of real numbers"))));
+            return Err(refused(Refusal::in_column(name, format!("{found} is not a type of real numbers"))));
         }
         cast(array, &T::DATA_TYPE).map_err(arrow)
     }
 
+    /// The numbers of some columns, row by row.
     fn gather<T: ArrowPrimitiveType>(
         &self,
         places: &[usize],
@@ -145,7 +148,7 @@ impl Frame {
         let mut start = 0;
         for batch in &self.batches {
             let rows = batch.first().map_or(0, |array| array.len());
-            // Where nothing follows there is no place for even the first number.
+            // At the end of `out`, the slice below would start out of range.
             if rows == 0 {
                 continue;
             }
@@ -166,11 +169,12 @@ impl Frame {
         Ok(out.into())
     }
 
+    /// The numbers of a column of lists, row by row.
     fn flatten<T: ArrowPrimitiveType>(&self, place: usize, width: usize) -> PyResult<ScalarBuffer<T::Native>> {
         let (name, mut parts, mut start) = (self.fields[place].name(), Vec::new(), 0);
         for array in self.batches.iter().map(|batch| &batch[place]) {
             self.no_nulls(array, name, start)?;
-            let items = items_of(array, width).map_err(|(row, found)| {
+            let items = flatten_lists(array, width).map_err(|(row, found)| {
                 let reason = format!("a list of {found} numbers: {width} are needed");
                 refused(Refusal::at(start + row, name, reason))
             })?;
@@ -190,16 +194,16 @@ impl Frame {
     }
 }
 
-/// What lists hold; none if they are no lists.
-fn item_of(kind: &DataType) -> Option<&FieldRef> {
+/// The field of the items of a list type; `None` for other types.
+fn item_field(kind: &DataType) -> Option<&FieldRef> {
     match kind {
         DataType::FixedSizeList(item, _) | DataType::List(item) | DataType::LargeList(item) => Some(item),
         _ => None,
     }
 }
 
-/// What lists of one length hold, where it lies; or the first list of another length, and that length.
-fn items_of(lists: &ArrayRef, width: usize) -> Result<ArrayRef, (usize, usize)> {
+/// The items of lists of length `width`, not copied. The error is the first list of another length, with its length.
+fn flatten_lists(lists: &ArrayRef, width: usize) -> Result<ArrayRef, (usize, usize)> {
     fn joined<O: OffsetSizeTrait>(lists: &GenericListArray<O>, width: usize) -> Result<ArrayRef, (usize, usize)> {
         let offsets = lists.offsets();
         match offsets.lengths().enumerate().find(|&(_, found)| found != width) {
@@ -218,7 +222,7 @@ fn items_of(lists: &ArrayRef, width: usize) -> Result<ArrayRef, (usize, usize)> 
     }
 }
 
-/// What Arrow refused.
+/// Converts an error of Arrow into an exception.
 pub(crate) fn arrow(error: arrow_schema::ArrowError) -> PyErr {
     refused(Refusal::new(pointsman::error::printable(&error.to_string())))
 }

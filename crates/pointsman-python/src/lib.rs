@@ -1,7 +1,7 @@
 //! Pointsman in Python: the extension module `pointsman._native`.
 //!
-//! Bindings only: they convert, call and convert back. What a user sees, with scikit-learn's habits, is the package in
-//! `python/pointsman`; all arithmetic is the core's.
+//! These bindings only convert arguments, call the core and convert results. Users import the package in `python/pointsman`, which follows
+//! the conventions of scikit-learn. All arithmetic is in the core.
 
 mod decisions;
 mod error;
@@ -17,7 +17,7 @@ mod task;
 mod votes;
 mod work;
 
-/// Arrays of a million rows come and go with each call: this one keeps their pages for the next instead of asking the system anew.
+/// An allocator that keeps freed pages, since calls allocate and free arrays of a million rows and new pages from the system are slow.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -50,7 +50,7 @@ mod _native {
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-    /// How many steps a diagnosis takes.
+    /// The number of progress steps of a diagnosis.
     #[pymodule_export]
     const DIAGNOSIS_STEPS: usize = pointsman::diagnose::DIAGNOSIS_STEPS;
 }

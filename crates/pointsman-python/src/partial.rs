@@ -46,7 +46,7 @@ impl Partial {
         added.map_err(refused)
     }
 
-    /// Adds what another part has.
+    /// Adds the rows of another part.
     fn merge(&mut self, py: Python<'_>, other: PyRef<'_, Self>) -> PyResult<()> {
         let (part, other) = (&mut self.0, &other.0);
         py.detach(|| part.merge(other)).map_err(refused)
@@ -57,7 +57,7 @@ impl Partial {
         Ok(py.detach(|| self.0.finish()).map_err(refused)?.into())
     }
 
-    /// A router of the rows kept, by another partition.
+    /// A router of the rows kept, with a partition fitted to them.
     #[pyo3(signature = (partition, *, seed = 0, progress = None))]
     fn calibrate(
         &self,
@@ -112,7 +112,7 @@ impl Partial {
     }
 }
 
-/// Numbers for ids that are text.
+/// The numbers that stand for text ids.
 #[pyfunction]
 pub(crate) fn number_ids(py: Python<'_>, ids: Vec<String>) -> Bound<'_, PyArray1<u64>> {
     PyArray1::from_vec(py, ids.iter().map(|id| pointsman::router::Partial::id_of(id)).collect())

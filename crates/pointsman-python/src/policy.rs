@@ -1,4 +1,4 @@
-//! Policies: deciding arrays, and what is certain about it.
+//! Policies: deciding arrays of queries, evaluating, and certifying.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::table::Table;
 use crate::task::{Task, caps_of};
 use crate::work;
 
-/// A router × a task, compiled.
+/// A router compiled for a task.
 #[pyclass(frozen, module = "pointsman._native")]
 pub(crate) struct Policy {
     pub(crate) router: Arc<pointsman::Router>,
@@ -45,7 +45,7 @@ impl Policy {
         Ok((Chunk { decisions, answers }, keys))
     }
 
-    /// Caps what was decided; `keys` are those of each chunk's rows.
+    /// Applies caps to decisions. `keys` are the cap keys of each chunk's rows.
     fn cap(&self, caps: &pointsman::policy::Caps, chunks: &mut [Chunk], keys: &[Vec<u64>]) {
         let rows = chunks.iter().map(|chunk| chunk.decisions.len() as u64).sum();
         let bids = chunks.iter().zip(keys).flat_map(|(chunk, keys)| self.policy.bids(caps, &chunk.decisions, keys));
@@ -63,7 +63,7 @@ impl Policy {
 
 #[pymethods]
 impl Policy {
-    /// Decides rows of predictions and of the router's features, in its order.
+    /// Decides queries. `features` has the router's features in its order.
     #[pyo3(signature = (probs, features = None, ids = None, *, labels = true, caps = None))]
     fn decide(
         &self,
@@ -115,7 +115,7 @@ impl Policy {
         Ok(Decisions { policy: Arc::clone(&self.policy), chunks, rows, ids, labels, capped })
     }
 
-    /// Decisions from their state; refused if they cannot be of this policy.
+    /// Restores decisions from their state. A state that does not fit the policy is refused.
     fn restore(&self, py: Python<'_>, state: State) -> PyResult<Decisions> {
         let (states, ids, labels, capped) = state;
         let chunk = |state| Chunk::restore(py, &self.policy, state, labels);
@@ -127,21 +127,21 @@ impl Policy {
         Ok(Decisions { policy: Arc::clone(&self.policy), chunks, rows, ids, labels, capped })
     }
 
-    /// The same policy under other prices; what is `...` stays as it is.
+    /// The same policy at other prices. Arguments that are `...` keep their present values.
     fn reprice(&self, routes: &Bound<'_, PyAny>, abstain: &Bound<'_, PyAny>) -> PyResult<Self> {
         let task = Task::repriced(self.policy.task(), routes, abstain)?;
         let policy = self.policy.reprice(&task).map_err(refused)?;
         Ok(Self::new(Arc::clone(&self.router), policy))
     }
 
-    /// What is certain about the actions, with a confidence.
+    /// Which actions are certainly optimal, at a confidence.
     fn judge(&self, py: Python<'_>, confidence: f64) -> PyResult<Judgement> {
         let (router, policy) = (Arc::clone(&self.router), Arc::clone(&self.policy));
         let judge = move |_: &work::Steps| router.certificate(policy.task(), confidence)?.judge(&policy);
         Ok(Judgement(Arc::new(work::run(py, None, judge)?.map_err(refused)?)))
     }
 
-    /// What the policy costs on held-out rows.
+    /// Evaluates the policy on held-out rows.
     #[pyo3(signature = (table, *, calibration_error = true, seed = 0, progress = None))]
     fn evaluate(
         &self,
@@ -154,7 +154,7 @@ impl Policy {
         Report::new(py, self, &table.get().0, calibration_error, seed, progress)
     }
 
-    /// What each row of decisions cost, its label being known; `answers` is what routed rows were told.
+    /// The realised cost of each decision, given its label and, for routed rows, the oracle's answer.
     fn realised<'py>(
         &self,
         py: Python<'py>,
@@ -192,13 +192,13 @@ impl Policy {
         self.policy.task().action_names()
     }
 
-    /// Which share of the calibration rows each action would get.
+    /// The share of the calibration rows that each action would get.
     #[getter]
     fn shares<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         named(py, &self.policy.shares())
     }
 
-    /// What a limit on routing comes to.
+    /// The price of routing that enforces a limit, and its effect; `None` without a limit.
     #[getter]
     fn surcharge<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let Some(found) = self.policy.surcharge() else { return Ok(None) };
@@ -217,7 +217,7 @@ impl Policy {
         Ok(Some(surcharge))
     }
 
-    /// What new queries are expected to cost, by rows left out; `None` if labels give only bounds.
+    /// The expected cost of new queries, estimated by cross-fitting; `None` if labels give only bounds.
     fn promise<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let Some(promise) = py.detach(|| self.policy.promise()) else { return Ok(None) };
         let found = PyDict::new(py);
@@ -236,7 +236,7 @@ impl Policy {
         Ok(Some(found))
     }
 
-    /// Every cell: its name, rows, losses, costs and action. What is not known is `None`.
+    /// Each cell with its name, rows, losses, costs and action. Unknown values are `None`.
     fn cells<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let one = |cell: u32| {
             let (cell, found) = (CellId(cell), PyDict::new(py));
@@ -260,13 +260,13 @@ impl Policy {
     }
 }
 
-/// Which actions are certainly the best of their cells.
+/// Which actions are certainly optimal in their cells.
 #[pyclass(frozen, module = "pointsman")]
 pub(crate) struct Judgement(pub(crate) Arc<pointsman::certify::Judgement>);
 
 #[pymethods]
 impl Judgement {
-    /// What the policy may cost more a query than the best one on these cells.
+    /// A bound on the regret per query relative to the best action of each cell.
     #[getter]
     fn regret_bound(&self) -> f64 {
         self.0.regret_bound
@@ -278,7 +278,7 @@ impl Judgement {
         self.0.certain
     }
 
-    /// Whether each cell's action is.
+    /// Whether the action of each cell is certain.
     #[getter]
     fn cells(&self) -> Vec<bool> {
         self.0.cells.iter().map(|cell| cell.certain).collect()
@@ -290,6 +290,7 @@ impl Judgement {
     }
 }
 
+/// Named values as a dictionary.
 fn named<'py>(py: Python<'py>, values: &Named<f64>) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     values.iter().try_for_each(|(name, value)| dict.set_item(name, value))?;

@@ -1,4 +1,4 @@
-//! Files as arrays: what the command line reads, Python reads.
+//! Reading table files into arrays, as the command line reads them.
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use pyo3::types::PyDict;
 
 use crate::error::{Refusal, failed, refused};
 
-/// Reads a table, in one file or several, with labels from a long table if one is given, and only the rows that pass all filters.
+/// Reads the rows of one or several files that pass all filters. `annotations` is a long table of labels.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "they have names in Python")]
 #[pyo3(signature = (paths, *, annotations = None, filters = Vec::new(), columns = Vec::new(), format = None, delimiter = None, first_labels = None, without = Vec::new(), strict = false, normalize = false))]
@@ -84,7 +84,7 @@ pub(crate) fn read<'py>(
     Ok(found)
 }
 
-/// What reading had to decide, in sentences.
+/// What the reader left out, assumed or changed, one sentence each.
 fn notes(frame: &Frame) -> Vec<String> {
     let few = |ids: &Ids| ids.first.join(", ") + if ids.count > ids.first.len() { ", …" } else { "" };
     let mut notes = Vec::new();

@@ -1,4 +1,4 @@
-//! Reports: the command line's JSON, figures and page.
+//! Reports and diagnoses, with the JSON, figures and pages of the command line.
 
 use std::sync::Arc;
 
@@ -13,30 +13,30 @@ use crate::table::Table;
 use crate::task::Task;
 use crate::work::{self, Steps};
 
-/// What a policy costs on held-out rows.
+/// The report of a policy on held-out rows.
 #[pyclass(frozen, module = "pointsman._native")]
 pub(crate) struct Report {
-    judged: Arc<Judged>,
+    inputs: Arc<ReportInputs>,
     report: pointsman_report::Report,
 }
 
-/// All that a report is drawn from.
-struct Judged {
+/// The data from which a report is computed.
+struct ReportInputs {
     router: Arc<pointsman::Router>,
     policy: Arc<pointsman::Policy>,
     table: Arc<pointsman::Table>,
     replay: Replay,
 }
 
-impl Judged {
-    fn inputs(&self) -> Inputs<'_> {
+impl ReportInputs {
+    fn as_inputs(&self) -> Inputs<'_> {
         Inputs { router: &self.router, policy: &self.policy, table: &self.table, replay: &self.replay }
     }
 
-    /// The report with what figures and the page need.
-    fn detailed(&self, of: Option<&pointsman_report::Report>) -> pointsman::Result<pointsman_report::Report> {
-        let inputs = self.inputs();
-        let error = of.and_then(|report| report.calibration_error.clone());
+    /// The report with the details that figures and the page need. The calibration error is taken from `report`.
+    fn detailed(&self, report: Option<&pointsman_report::Report>) -> pointsman::Result<pointsman_report::Report> {
+        let inputs = self.as_inputs();
+        let error = report.and_then(|report| report.calibration_error.clone());
         pointsman_report::Report::new(&inputs, &[], error)?.detailed(&inputs, || ())
     }
 }
@@ -54,14 +54,14 @@ impl Report {
         let (router, policy, table) = (Arc::clone(router), Arc::clone(policy), Arc::clone(table));
         let judge = move |steps: &Steps| {
             let replay = policy.replay(&table)?;
-            let judged = Judged { router, policy, table, replay };
-            let mut report = pointsman_report::Report::new(&judged.inputs(), &[], None)?;
-            if calibration_error && judged.table.has_votes() {
-                let (table, policy) = (&judged.table, &judged.policy);
-                let found = judged.router.calibration_error(table, policy, DEFAULT_SPLITS, seed, || steps.step())?;
+            let inputs = ReportInputs { router, policy, table, replay };
+            let mut report = pointsman_report::Report::new(&inputs.as_inputs(), &[], None)?;
+            if calibration_error && inputs.table.has_votes() {
+                let (table, policy) = (&inputs.table, &inputs.policy);
+                let found = inputs.router.calibration_error(table, policy, DEFAULT_SPLITS, seed, || steps.step())?;
                 report.calibration_error = Some(found);
             }
-            pointsman::Result::Ok(Self { judged: Arc::new(judged), report })
+            pointsman::Result::Ok(Self { inputs: Arc::new(inputs), report })
         };
         work::run(py, progress, judge)?.map_err(refused)
     }
@@ -69,7 +69,7 @@ impl Report {
 
 #[pymethods]
 impl Report {
-    /// What `pointsman evaluate --json` prints.
+    /// The JSON of `pointsman evaluate --json`.
     fn json(&self) -> PyResult<String> {
         serde_json::to_string(&self.report).map_err(unwritten)
     }
@@ -78,39 +78,39 @@ impl Report {
         Err(not_pickled("Report", "keep data, or the page by save_html()"))
     }
 
-    /// One page that needs nothing else.
+    /// The report as a self-contained HTML page.
     fn html(&self, py: Python<'_>) -> PyResult<String> {
-        let (judged, report) = (Arc::clone(&self.judged), self.report.clone());
-        let detailed = work::run(py, None, move |_| judged.detailed(Some(&report)))?.map_err(refused)?;
+        let (inputs, report) = (Arc::clone(&self.inputs), self.report.clone());
+        let detailed = work::run(py, None, move |_| inputs.detailed(Some(&report)))?.map_err(refused)?;
         html(&detailed).map_err(unwritten)
     }
 
-    /// A figure as SVG; `None` if this report has nothing to draw there.
+    /// A figure as SVG; `None` if this report has no data for it.
     fn svg(&self, py: Python<'_>, name: &str) -> PyResult<Option<String>> {
         let known = || FIGURES.iter().map(|figure| figure.name).collect::<Vec<_>>().join(", ");
         let Some(figure) = FIGURES.iter().find(|figure| figure.name == name) else {
             return Err(refused(Refusal::new(format!("no figure is called {name:?}; there are: {}", known()))));
         };
-        let (judged, draw, report) = (Arc::clone(&self.judged), figure.draw, self.report.clone());
+        let (inputs, draw, report) = (Arc::clone(&self.inputs), figure.draw, self.report.clone());
         let drawn =
-            move |_: &Steps| pointsman::Result::Ok(draw(&judged.detailed(Some(&report))?).map(|picture| picture.svg()));
+            move |_: &Steps| pointsman::Result::Ok(draw(&inputs.detailed(Some(&report))?).map(|picture| picture.svg()));
         work::run(py, None, drawn)?.map_err(refused)
     }
 
-    /// What happens at the task's prices, in a sentence.
+    /// One sentence on the costs at the task's prices.
     #[getter]
     fn money_line(&self) -> String {
         self.report.money_line()
     }
 
-    /// The task in a sentence.
+    /// One sentence that describes the task.
     #[getter]
     fn task_line(&self) -> String {
         self.report.task_line()
     }
 }
 
-/// Compares policies on one held-out table: what `pointsman compare --json` prints.
+/// Compares policies on one held-out table. The result is the JSON of `pointsman compare --json`.
 #[pyfunction]
 #[pyo3(signature = (policies, table, baseline = None))]
 pub(crate) fn compare(
@@ -136,7 +136,7 @@ pub(crate) fn compare(
     serde_json::to_string(&work::run(py, None, judge)?.map_err(refused)?).map_err(unwritten)
 }
 
-/// A table looked at before anyone relies on it.
+/// The diagnosis of a table.
 #[pyclass(frozen, module = "pointsman._native")]
 pub(crate) struct Diagnosis {
     diagnosis: pointsman::Diagnosis,
@@ -145,7 +145,7 @@ pub(crate) struct Diagnosis {
     partition: pointsman::Partition,
 }
 
-/// Diagnoses a table. `progress` is told how many steps are done.
+/// Diagnoses a table. `progress` is called with the number of steps done since the last call.
 #[pyfunction]
 #[pyo3(signature = (table, task, partition = "auto", *, progress = None))]
 pub(crate) fn diagnose(
@@ -157,16 +157,16 @@ pub(crate) fn diagnose(
 ) -> PyResult<Diagnosis> {
     let partition: pointsman::Partition = partition.parse().map_err(refused::<pointsman::Error>)?;
     let (table, task) = (Arc::clone(&table.get().0), task.get().0.clone());
-    let look = move |steps: &Steps| {
+    let diagnose = move |steps: &Steps| {
         let diagnosis = pointsman::diagnose::diagnose(&table, &task, &partition, || steps.step())?;
         pointsman::Result::Ok(Diagnosis { diagnosis, table, task, partition })
     };
-    work::run(py, progress, look)?.map_err(refused)
+    work::run(py, progress, diagnose)?.map_err(refused)
 }
 
 #[pymethods]
 impl Diagnosis {
-    /// What `pointsman diagnose --json` prints, but that rows are counted from zero.
+    /// The JSON of `pointsman diagnose --json`, with rows counted from zero.
     fn json(&self) -> PyResult<String> {
         serde_json::to_string(&self.diagnosis).map_err(unwritten)
     }
@@ -175,27 +175,28 @@ impl Diagnosis {
         Err(not_pickled("Diagnosis", "keep data, or the page by save_html()"))
     }
 
-    /// The page of a router of one half judged on the other.
+    /// The report page of a router that is calibrated on one half of the rows and evaluated on the other.
     fn html(&self, py: Python<'_>) -> PyResult<String> {
         let (table, task, partition) = (Arc::clone(&self.table), self.task.clone(), self.partition.clone());
         let judge = move |_: &Steps| {
             let [calibration, held_out] = pointsman::diagnose::halves(&table)?;
             let router = Arc::new(pointsman::Router::calibrate(&calibration, &partition)?);
-            // One half by itself may not reach a target loss that the table as a whole does.
+            // The target loss may be out of reach on one half of the rows, even if it is not on all of them.
             let unlimited = |_| router.policy(&task.clone().without_limit());
             let policy = Arc::new(router.policy(&task).or_else(unlimited)?);
             let replay = policy.replay(&held_out)?;
-            Judged { router, policy, table: Arc::new(held_out), replay }.detailed(None)
+            ReportInputs { router, policy, table: Arc::new(held_out), replay }.detailed(None)
         };
         html(&work::run(py, None, judge)?.map_err(refused)?).map_err(unwritten)
     }
 
-    /// How far the weak model's confidence can be believed, as SVG.
+    /// The reliability diagram of the weak model, as SVG.
     fn svg(&self) -> String {
         reliability(&self.diagnosis.weak_model).svg()
     }
 }
 
+/// Converts an error of writing JSON into an exception.
 fn unwritten(error: serde_json::Error) -> PyErr {
     refused(Refusal::new(error.to_string()))
 }

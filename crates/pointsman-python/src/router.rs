@@ -1,4 +1,4 @@
-//! Routers: calibrating them, and their file.
+//! Routers: calibrating, reading and writing them.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use crate::table::Table;
 use crate::task::Task;
 use crate::work;
 
-/// The higher-order predictor, and the file people keep.
+/// A calibrated router, with the reason for which `auto` chose its partition.
 #[pyclass(frozen, eq, module = "pointsman._native")]
 pub(crate) struct Router(pub(crate) Arc<pointsman::Router>, Option<String>);
 
-/// How a router was chosen is no part of it.
+/// The reason for the choice of the partition is not compared.
 impl PartialEq for Router {
     fn eq(&self, other: &Self) -> bool {
         self.0 == other.0
@@ -34,7 +34,8 @@ impl From<pointsman::Router> for Router {
 
 #[pymethods]
 impl Router {
-    /// Calibrates a table. `progress` is told how many of `Router.steps(partition)` are done.
+    /// Calibrates a router on a table. `progress` is called with the number of steps done since the last call, of
+    /// `Router.steps(partition)` in all.
     #[staticmethod]
     #[pyo3(signature = (table, partition, *, recalibrate = false, seed = 0, progress = None))]
     fn calibrate(
@@ -46,7 +47,7 @@ impl Router {
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let mut partition: Partition = partition.parse().map_err(refused::<pointsman::Error>)?;
-        // Only cells have distributions to serve.
+        // Forests have no cell distributions to serve.
         if recalibrate && partition == Partition::auto() {
             partition = Partition::certifiable();
         }
@@ -65,7 +66,7 @@ impl Router {
         Ok(Self(Arc::new(if recalibrate { router.recalibrated() } else { router }), reason))
     }
 
-    /// How many steps calibrating takes at most.
+    /// The largest number of progress steps of calibrating.
     #[staticmethod]
     fn steps(partition: &str) -> PyResult<u64> {
         Ok(pointsman::Router::steps(&partition.parse().map_err(refused::<pointsman::Error>)?))
@@ -82,7 +83,7 @@ impl Router {
         Ok(PyBytes::new(py, &bytes.map_err(refused)?))
     }
 
-    /// Writes the router file; it appears whole or not at all.
+    /// Writes the router file atomically.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         py.detach(|| pointsman_table::save_router(path, &self.0)).map_err(failed)
     }
@@ -98,13 +99,13 @@ impl Router {
         self.0.classes().to_vec()
     }
 
-    /// The features that cells are found by.
+    /// The features that determine the cell of a query.
     #[getter]
     fn features(&self) -> Vec<String> {
         self.0.cells().features().to_vec()
     }
 
-    /// The other models whose predictions were kept.
+    /// The names of the other models whose predictions are stored.
     #[getter]
     fn oracles(&self) -> Vec<String> {
         self.0.rows().oracles().map(|(name, _)| name.to_owned()).collect()
@@ -115,7 +116,7 @@ impl Router {
         self.0.partition().to_string()
     }
 
-    /// What `auto` chose and why.
+    /// The partition that `auto` chose, and why, in one sentence.
     #[getter]
     fn choice(&self) -> Option<&str> {
         self.1.as_deref()
@@ -137,7 +138,7 @@ impl Router {
         self.0.cells().count()
     }
 
-    /// What lies in each cell.
+    /// The name of each cell, which describes its inputs.
     #[getter]
     fn cell_names(&self) -> Vec<String> {
         let cells = 0..self.cells() as u32;

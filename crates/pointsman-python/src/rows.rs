@@ -1,4 +1,4 @@
-//! Numbers row by row, where they lie: in a numpy array, or in Arrow's memory.
+//! Matrices in the memory of numpy or Arrow.
 
 use arrow_buffer::ScalarBuffer;
 use numpy::{PyArray2, PyReadonlyArray2, PyUntypedArrayMethods};
@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 
 use crate::error::{Refusal, refused};
 
-/// Numbers of an Arrow table row by row: its own memory if they lie there so, otherwise gathered once.
+/// A matrix of an Arrow table, row by row. It shares Arrow's memory if that has the same layout, else it is a copy.
 #[pyclass(frozen, module = "pointsman._native")]
 pub(crate) struct Rows {
     pub(crate) width: usize,
@@ -37,7 +37,7 @@ impl Rows {
         Ok(PyArray2::from_owned_array(py, array))
     }
 
-    /// Where the numbers lie: equal to the address of an Arrow buffer if they were not copied.
+    /// The address of the numbers, which is that of an Arrow buffer if they were not copied.
     #[getter]
     fn address(&self) -> usize {
         match &self.values {
@@ -56,14 +56,14 @@ impl Rows {
     }
 }
 
-/// A matrix that Python handed over, borrowed.
+/// A borrowed matrix argument.
 pub(crate) enum Matrix<'py> {
     Single(PyReadonlyArray2<'py, f32>),
     Double(PyReadonlyArray2<'py, f64>),
     Arrow(Bound<'py, Rows>),
 }
 
-/// The numbers of a matrix.
+/// The numbers of a matrix, row by row.
 #[derive(Clone, Copy)]
 pub(crate) enum Numbers<'a> {
     Single(&'a [f32]),

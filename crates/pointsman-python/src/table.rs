@@ -1,4 +1,4 @@
-//! Tables made of arrays.
+//! Tables from arrays.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use crate::error::refused;
 use crate::rows::{Matrix, Numbers};
 
-/// Rows of predictions with what is known about each, checked.
+/// A checked table.
 #[pyclass(frozen, module = "pointsman._native")]
 pub(crate) struct Table(pub(crate) Arc<pointsman::Table>);
 

@@ -33,14 +33,14 @@ impl Loss {
         Ok(Self(name.parse().map_err(refused::<pointsman::Error>)?))
     }
 
-    /// A loss of one's own: what each act costs under each class, one row per act, one column per class.
+    /// A loss from a cost matrix, with one row per act and one column per class.
     ///
-    /// `classes` names the columns, in any order: a router finds them by name and refuses a matrix for other classes. A frame whose
-    /// columns have names says so itself. Without names, columns are in the order of the router's classes.
+    /// `classes` names the columns, in any order. A router finds the columns by name and refuses a matrix for other classes. The column
+    /// names of a frame are used by default. Columns without names are in the order of the router's classes.
     #[staticmethod]
     #[pyo3(signature = (cost, acts = None, classes = None))]
     fn matrix(cost: &Bound<'_, PyAny>, acts: Option<Vec<String>>, classes: Option<Vec<String>>) -> PyResult<Self> {
-        // Frames are no sequences of their rows.
+        // Iterating over a frame does not give its rows.
         let plain = cost.call_method0("to_numpy").unwrap_or_else(|_| cost.clone());
         let classes = classes.or_else(|| column_names(cost));
         let cost: Vec<Vec<f64>> = plain.extract().map_err(|error| {
@@ -56,7 +56,7 @@ impl Loss {
         }))
     }
 
-    /// The names of the acts, if the loss has acts of its own.
+    /// The names of the acts, if the loss is a cost matrix.
     #[getter]
     fn acts(&self) -> Option<Vec<String>> {
         self.0.acts().map(<[String]>::to_vec)
@@ -68,31 +68,31 @@ impl Loss {
         self.0.class_names().map(<[String]>::to_vec)
     }
 
-    /// What each act costs under each class.
+    /// The cost matrix, one row per act and one column per class.
     #[getter]
     fn cost(&self) -> Option<Vec<Vec<f64>>> {
         self.0.costs().map(|rows| rows.into_iter().map(<[f64]>::to_vec).collect())
     }
 
-    /// What the loss is counted in.
+    /// The unit of the loss.
     #[getter]
     fn unit(&self) -> &'static str {
         self.0.unit()
     }
 
-    /// The largest loss there is.
+    /// The largest possible loss.
     #[getter]
     fn bound(&self) -> f64 {
         self.0.bound()
     }
 
-    /// The expected loss of a prediction where labels follow a distribution.
+    /// The expected loss of a prediction if labels follow the distribution `truth`.
     fn expected(&self, truth: Vec<f64>, prediction: Vec<f64>) -> PyResult<f64> {
         self.check(&[&truth, &prediction])?;
         Ok(self.0.expected(&truth, &prediction))
     }
 
-    /// The expected loss of who knows the distribution.
+    /// The smallest expected loss if labels follow the distribution `truth`.
     fn entropy(&self, truth: Vec<f64>) -> PyResult<f64> {
         self.check(&[&truth])?;
         Ok(self.0.entropy(&truth))
@@ -128,11 +128,12 @@ impl Loss {
 }
 
 impl Loss {
-    /// The text that reads back as this loss, if there is one.
+    /// The text from which this loss can be parsed; `None` for a cost matrix.
     fn text(&self) -> Option<String> {
         Some(self.0.to_string()).filter(|text| text.parse::<pointsman::Loss>().is_ok_and(|loss| loss == self.0))
     }
 
+    /// Checks that points are distributions over the same number of classes, and that the loss is defined on them.
     fn check(&self, points: &[&[f64]]) -> PyResult<()> {
         let classes = points[0].len();
         self.0.check_classes(classes).map_err(refused)?;
@@ -147,7 +148,7 @@ impl Loss {
     }
 }
 
-/// Whom to ask, and what is assumed of the answers.
+/// An oracle: how the loss of its answers is estimated.
 ///
 /// Examples
 /// --------
@@ -167,25 +168,25 @@ impl Oracle {
         Ok(Self(kind.parse().map_err(refused::<pointsman::Error>)?))
     }
 
-    /// One that answers with what annotators would say in the long run, and so loses the irreducible loss alone.
+    /// The Bayes-optimal oracle. It answers with the true label distribution, so its loss is the irreducible loss.
     #[staticmethod]
     fn bayes() -> Self {
         Self(pointsman::Oracle::bayes())
     }
 
-    /// One whose predictions for the calibration rows are known: `Router.fit(…, oracles={name: …})`. It is judged by them.
+    /// An oracle whose loss is measured from its predictions for the calibration rows: `Router.fit(…, oracles={name: …})`.
     #[staticmethod]
     fn measured() -> Self {
         Self(pointsman::Oracle::measured())
     }
 
-    /// So many annotators, whose labels become their shares (`mean`), the most frequent one (`plurality`), or shares
-    /// with `smoothing` labels more of each class (`laplace`).
+    /// A panel of annotators. Its answer is the label shares (`mean`), the most frequent label (`plurality`), or the shares after
+    /// `smoothing` labels of each class were added (`laplace`).
     #[staticmethod]
     #[pyo3(signature = (experts, aggregate = "mean", *, smoothing = None))]
     fn panel(experts: i64, aggregate: &str, smoothing: Option<f64>) -> PyResult<Self> {
         let aggregate = Aggregate::new(aggregate, smoothing).map_err(refused)?;
-        // No panel is so large or so small: the core says which may be.
+        // The core refuses both values and says which sizes are possible.
         let experts = u32::try_from(experts).unwrap_or(if experts < 0 { 0 } else { u32::MAX });
         Ok(Self(pointsman::Oracle::panel(experts, aggregate).map_err(refused)?))
     }
@@ -207,7 +208,7 @@ impl Oracle {
     }
 }
 
-/// A loss, priced oracles, and what else a policy is made for. Parameters are those of `Router.policy`.
+/// A loss, priced oracles, a price for abstaining and a limit on routing. Parameters are those of `Router.policy`.
 ///
 /// Examples
 /// --------
@@ -244,7 +245,7 @@ impl Task {
         Ok(Self(build().map_err(refused::<pointsman::Error>)?))
     }
 
-    /// A task as the command line's task files hold it.
+    /// Parses the text of a task file.
     #[staticmethod]
     fn parse(text: &str) -> PyResult<Self> {
         Ok(Self(pointsman_table::parse_task(text).map_err(refused)?))
@@ -256,7 +257,7 @@ impl Task {
         Loss(self.0.loss().clone())
     }
 
-    /// Name, oracle and price of each route.
+    /// The name, oracle and price of each route.
     #[getter]
     fn routes(&self) -> Vec<(String, Oracle, f64)> {
         let route =
@@ -264,37 +265,37 @@ impl Task {
         self.0.routes().iter().map(route).collect()
     }
 
-    /// The price of declining; none if that is not allowed.
+    /// The price of abstaining; `None` if abstaining is not allowed.
     #[getter]
     fn abstain(&self) -> Option<f64> {
         self.0.abstain_price()
     }
 
-    /// The largest share of queries to be routed.
+    /// The largest share of queries that may be routed, if limited.
     #[getter]
     fn budget(&self) -> Option<f64> {
         self.0.limit().and_then(|limit| if let Limit::Budget(share) = limit { Some(share) } else { None })
     }
 
-    /// The expected loss to be kept.
+    /// The largest expected loss that is allowed, if limited.
     #[getter]
     fn target_loss(&self) -> Option<f64> {
         self.0.limit().and_then(|limit| if let Limit::TargetLoss(loss) = limit { Some(loss) } else { None })
     }
 
-    /// How the irreducible loss is estimated.
+    /// The estimator of the irreducible loss.
     #[getter]
     fn estimator(&self) -> String {
         self.0.chosen_estimator().to_string()
     }
 
-    /// Which action wins when costs are equal.
+    /// The rule that chooses between actions of equal cost.
     #[getter]
     fn ties(&self) -> String {
         self.0.chosen_ties().to_string()
     }
 
-    /// The actions in the order of costs.
+    /// The actions, in the order of the columns of costs.
     #[getter]
     fn actions(&self) -> Vec<String> {
         self.0.action_names()
@@ -332,7 +333,8 @@ impl Task {
 }
 
 impl Task {
-    /// The same task at other prices. Whatever is `...` stays as it is; a route given by its price alone asks whom it asked.
+    /// The same task at other prices. Arguments that are `...` keep their present values. A route given by its price alone keeps its
+    /// oracle.
     pub(crate) fn repriced(
         task: &pointsman::Task,
         routes: &Bound<'_, PyAny>,
@@ -375,10 +377,12 @@ fn limited(task: pointsman::Task, limit: Option<Limit>) -> pointsman::Result<poi
     }
 }
 
+/// Converts a number; `what` names it in the message.
 fn number(what: &str, value: &Bound<'_, PyAny>) -> PyResult<f64> {
     value.extract().map_err(|_| refused(Refusal::new(format!("{what}: {} is not a number", shown(value)))))
 }
 
+/// Converts a `Loss` or the name of a loss.
 fn loss_of(value: &Bound<'_, PyAny>) -> PyResult<pointsman::Loss> {
     if let Ok(loss) = value.cast::<Loss>() {
         return Ok(loss.get().0.clone());
@@ -392,7 +396,7 @@ fn loss_of(value: &Bound<'_, PyAny>) -> PyResult<pointsman::Loss> {
     }
 }
 
-/// Caps as users give them: a whole number of queries, or a share such as `"5%"`, for each route.
+/// Converts caps from a mapping of routes to a number of queries or a share such as `"5%"`.
 pub(crate) fn caps_of(caps: &Bound<'_, PyAny>, task: &pointsman::Task) -> PyResult<pointsman::policy::Caps> {
     let wrong = |found: &Bound<'_, PyAny>| {
         let reason = format!("caps: give {{route: 500}} or {{route: \"5%\"}}, not {}", shown(found));
@@ -411,12 +415,13 @@ pub(crate) fn caps_of(caps: &Bound<'_, PyAny>, task: &pointsman::Task) -> PyResu
     pointsman::policy::Caps::new(task, found).map_err(refused)
 }
 
-/// The names of a frame's columns; `None` if it has none, or numbers for names.
+/// The column names of a frame; `None` if it has none or if they are numbers.
 fn column_names(frame: &Bound<'_, PyAny>) -> Option<Vec<String>> {
     let columns = frame.getattr("columns").ok()?;
     columns.try_iter().ok()?.map(|name| name.ok()?.extract().ok()).collect()
 }
 
+/// Converts an `Oracle` or the name of a kind of oracle; `None` for other types.
 fn oracle_of(value: &Bound<'_, PyAny>) -> Option<PyResult<pointsman::Oracle>> {
     if let Ok(oracle) = value.cast::<Oracle>() {
         return Some(Ok(oracle.get().0.clone()));
@@ -424,8 +429,9 @@ fn oracle_of(value: &Bound<'_, PyAny>) -> Option<PyResult<pointsman::Oracle>> {
     value.extract::<String>().ok().map(|kind| kind.parse().map_err(refused::<pointsman::Error>))
 }
 
-/// Routes as users give them: a price, or an oracle and a price, for each name. Who has a price alone is known already, or
-/// Bayes-optimal.
+/// Converts routes from a mapping of names to prices, or to pairs of an oracle and a price.
+///
+/// A route given by its price alone has the oracle of the route of that name in `known`, or else the Bayes-optimal oracle.
 fn routes_of(routes: &Bound<'_, PyAny>, known: &[Route]) -> PyResult<Routes> {
     let pairs = match routes.cast::<PyMapping>() {
         Ok(mapping) => mapping.items()?.into_any(),
@@ -445,7 +451,7 @@ fn routes_of(routes: &Bound<'_, PyAny>, known: &[Route]) -> PyResult<Routes> {
                 Err(_) => (name, None, given),
             }
         } else {
-            // As `Task.routes` has them.
+            // The form of `Task.routes`.
             let (name, oracle, price) = route.extract::<(Any<'_>, Any<'_>, Any<'_>)>().map_err(|_| wrong())?;
             (name, Some(oracle), price)
         };
@@ -464,7 +470,7 @@ fn routes_of(routes: &Bound<'_, PyAny>, known: &[Route]) -> PyResult<Routes> {
     Ok(found)
 }
 
-/// A value as messages show it, not too long.
+/// The representation of a value for a message, cut after 80 characters.
 fn shown(value: &Bound<'_, PyAny>) -> String {
     let text = value.repr().map_or_else(|_| "this".to_owned(), |text| text.to_string());
     let short: String = text.chars().take(80).collect();

@@ -1,4 +1,4 @@
-//! Annotators' labels as counts.
+//! Counting the labels of annotators.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use pyo3::types::{PyFloat, PyString};
 
 use crate::error::{Refusal, refused};
 
-/// Counts the labels of each row, lists of any length; `None` and NaN are no labels.
+/// Counts the labels of each row by class. Rows are lists of any length; `None` and NaN are skipped.
 #[pyfunction]
 pub(crate) fn count_labels<'py>(
     py: Python<'py>,
@@ -39,16 +39,17 @@ pub(crate) fn count_labels<'py>(
     Ok(PyArray2::from_owned_array(py, array))
 }
 
-/// A label as a class is called. Whole numbers may have become floats beside missing ones.
+/// The class name of a label; `None` if the label is missing. Whole floats are written without a decimal point, since integers become
+/// floats in columns with missing values.
 fn name_of(label: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     if let Ok(text) = label.cast::<PyString>() {
         return Ok(Some(text.to_str()?.to_owned()));
     }
-    // pandas has missing values of its own.
+    // pandas has its own missing value.
     if label.is_none() || label.get_type().name()? == "NAType" {
         return Ok(None);
     }
-    // Numpy's numbers are no Python floats, but for the double.
+    // Of numpy's numbers only float64 is a Python float.
     let plain = if label.hasattr("dtype")? { label.call_method0("item")? } else { label.clone() };
     match plain.cast::<PyFloat>().map(|number| number.value()) {
         Ok(number) if number.is_nan() => Ok(None),

@@ -1,4 +1,4 @@
-//! Work without the interpreter's lock, that Ctrl-C ends.
+//! Long computations without the interpreter lock, which Ctrl-C interrupts.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use std::time::Duration;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
-/// How often Ctrl-C is looked for.
-const PATIENCE: Duration = Duration::from_millis(50);
+/// The time between two checks for Ctrl-C.
+const INTERRUPT_CHECK: Duration = Duration::from_millis(50);
 
-/// How far work has come, and whether anybody still waits for it.
+/// The number of steps done, and whether the work should stop.
 #[derive(Debug, Default)]
 pub(crate) struct Steps {
     done: AtomicU64,
@@ -21,19 +21,19 @@ pub(crate) struct Steps {
 }
 
 impl Steps {
-    /// One more step is done. Does not return if nobody waits any more.
+    /// Counts one step. Unwinds if the work was interrupted.
     pub(crate) fn step(&self) {
         self.done.fetch_add(1, Ordering::Relaxed);
         if self.stop.load(Ordering::Relaxed) {
-            // Unwinds to `run` through all threads at work. The core shares nothing that could be left half done.
+            // Unwinds to `run` through all worker threads. The core has no shared state that could stay half updated.
             resume_unwind(Box::new("interrupted"));
         }
     }
 }
 
-/// Works on a thread of its own; this one looks for Ctrl-C meanwhile and tells `progress` how many steps are done.
+/// Runs work on another thread. Meanwhile, this thread checks for Ctrl-C and calls `progress` with the number of new steps.
 ///
-/// Work that has no steps is left to itself when it is interrupted: it ends unseen.
+/// Interrupted work that has no steps runs to its end in the background; its result is dropped.
 pub(crate) fn run<T: Send + 'static>(
     py: Python<'_>,
     progress: Option<&Bound<'_, PyAny>>,
@@ -44,15 +44,15 @@ pub(crate) fn run<T: Send + 'static>(
     let worker = Arc::clone(&steps);
     thread::spawn(move || {
         let result = catch_unwind(AssertUnwindSafe(|| work(&worker)));
-        // Nobody may be listening any more.
+        // The receiver is gone if the work was interrupted.
         let _ = send.send(result);
     });
-    let mut told = 0;
+    let mut reported = 0;
     loop {
         let waiting = &mut receive;
-        let arrived = py.detach(move || waiting.recv_timeout(PATIENCE));
-        let news = tell(progress, &steps, &mut told).and_then(|()| py.check_signals());
-        if let Err(interrupt) = news {
+        let arrived = py.detach(move || waiting.recv_timeout(INTERRUPT_CHECK));
+        let checked = report_progress(progress, &steps, &mut reported).and_then(|()| py.check_signals());
+        if let Err(interrupt) = checked {
             steps.stop.store(true, Ordering::Relaxed);
             return Err(interrupt);
         }
@@ -66,11 +66,12 @@ pub(crate) fn run<T: Send + 'static>(
     }
 }
 
-fn tell(progress: Option<&Bound<'_, PyAny>>, steps: &Steps, told: &mut u64) -> PyResult<()> {
+/// Calls `progress` with the number of steps done since the last call, if there are any.
+fn report_progress(progress: Option<&Bound<'_, PyAny>>, steps: &Steps, reported: &mut u64) -> PyResult<()> {
     let done = steps.done.load(Ordering::Relaxed);
-    if let Some(progress) = progress.filter(|_| done > *told) {
-        progress.call1((done - *told,))?;
-        *told = done;
+    if let Some(progress) = progress.filter(|_| done > *reported) {
+        progress.call1((done - *reported,))?;
+        *reported = done;
     }
     Ok(())
 }

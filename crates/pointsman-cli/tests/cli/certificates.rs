@@ -279,7 +279,7 @@ fn uncertifiable_and_unexplainable_inputs_are_refused() {
     }
 }
 
-/// One label an item: nothing is known of the irreducible loss but that it is not negative, and plans still speak.
+/// One label per item: the irreducible loss is only known not to be negative, and there is a plan nevertheless.
 #[test]
 fn one_label_per_item_is_certified_and_planned() {
     let folder = workshop();

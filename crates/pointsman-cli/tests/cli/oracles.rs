@@ -133,7 +133,7 @@ fn impossible_oracles_are_refused() {
     line(path, "decide router.safetensors bare.csv --route copy=0.1,measured --output-format csv").ok();
 }
 
-/// One label an item: what a panel loses is bounded, what was measured is known.
+/// One label per item: the loss of a panel has bounds, the measured loss of an oracle has an estimate.
 #[test]
 fn one_label_per_item_gives_bounds_for_panels_only() {
     let folder = TempDir::new().unwrap();

@@ -132,7 +132,7 @@ fn unknown_numbers_are_null() {
     }
     assert!(empty["costs"]["predict"].is_null());
 
-    // One label an item: the split is unknown, predicting is not.
+    // One label per item: the decomposition is not identified, the loss of predicting is.
     fs::write(path.join("one.csv"), "prob_a,prob_b,votes_a,votes_b\n0.6,0.4,1,0\n0.6,0.4,0,1\n").unwrap();
     line(path, "calibrate one.csv --partition top-class:10 -o one.st").ok();
     let shown = line(path, "show one.st --route 0.1 --json").ok().json();

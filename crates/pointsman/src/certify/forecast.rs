@@ -11,8 +11,8 @@ use rand_distr::{Binomial, Distribution, StandardNormal};
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::SeedableRng;
 
+use super::future_differences::FutureDifferences;
 use super::items::Items;
-use super::later::Later;
 use super::statistics::{self, Answer};
 use super::{BAYES, CellCertificate, Rules};
 use crate::estimate::{PossibleTruths, Posteriors, TruthLaw};
@@ -194,7 +194,7 @@ impl<'a> Forecast<'a> {
     }
 
     /// The forecast with `times` the present items.
-    pub(super) fn with_items(&self, steps: &Steps, times: f64) -> Later {
+    pub(super) fn with_items(&self, steps: &Steps, times: f64) -> FutureDifferences {
         // The present items are part of the later ones.
         let (step, shrink) = ((1.0 - 1.0 / times).max(0.0).sqrt(), times.sqrt().recip());
         let (part, centre) = (WIDENING * step, blended(&steps.now, &steps.of_new_items, times));
@@ -203,12 +203,12 @@ impl<'a> Forecast<'a> {
             ends.collect::<Vec<_>>()
         };
         let draw = |by: &Vec<Vec<[f64; 2]>>| self.highs(&centre.iter().zip(by).map(moved).collect::<Vec<_>>());
-        Later {
+        FutureDifferences {
             actions: self.task.actions(),
             highs: steps.steps.iter().map(draw).collect(),
             reach: steps.reach.iter().enumerate().map(|(pair, base)| shrink * steps.pace(pair, times) * base).collect(),
             errors: steps.errors.iter().map(|error| shrink * error).collect(),
-            pulls: vec![0.0; self.reach.len()],
+            shrinkage: vec![0.0; self.reach.len()],
         }
     }
 
@@ -222,7 +222,7 @@ impl<'a> Forecast<'a> {
     }
 
     /// The forecast with `more` labels on each item, under draws of the law of p*.
-    pub(super) fn with_labels(&self, more: usize, laws: &Laws<'_>) -> Later {
+    pub(super) fn with_labels(&self, more: usize, laws: &Laws<'_>) -> FutureDifferences {
         let pairs = self.reach.len();
         let (mut highs, mut reach, mut errors) = (Vec::new(), vec![0.0; pairs], vec![0.0; pairs]);
         for (place, law) in laws.laws.iter().enumerate() {
@@ -242,8 +242,9 @@ impl<'a> Forecast<'a> {
                 add(&mut errors, standard_errors(self.rules, self.task, &items, &answers));
             }
         }
-        let pulls = vec![0.0; pairs];
-        Later { actions: self.task.actions(), highs, reach, errors, pulls }.centred(&self.highs(&self.ends_now()))
+        let shrinkage = vec![0.0; pairs];
+        FutureDifferences { actions: self.task.actions(), highs, reach, errors, shrinkage }
+            .centred(&self.highs(&self.ends_now()))
     }
 }
 

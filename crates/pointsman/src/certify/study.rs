@@ -3,8 +3,8 @@
 use super::CellCertificate;
 use super::difference_prior::DifferencePrior;
 use super::forecast::{Forecast, Laws};
+use super::future_differences::FutureDifferences;
 use super::items::Items;
-use super::later::Later;
 use super::offer::Offer;
 use super::plan::{CellPlan, Plan};
 use super::rules::Rules;
@@ -137,11 +137,11 @@ impl Study<'_> {
         let times = |more: usize| (n + more) as f64 / n as f64;
         let with_items = |times: f64| forecast.with_items(&steps, times).shrunk(prior);
         let with_labels = |more: usize, laws: &Laws<'_>| forecast.with_labels(more, laws).shrunk(prior);
-        let way = |later: Later, more: usize, labels: usize| Way {
+        let way = |draws: FutureDifferences, more: usize, labels: usize| Way {
             more,
             labels,
-            chance: later.chance(),
-            gain: later.gain(taken, ahead, prior),
+            chance: draws.chance(),
+            gain: draws.gain(taken, ahead, prior),
         };
         let new_items =
             |more: usize| way(with_items(times(more)), more, more.saturating_mul(forecast.labels_per_new_item()));

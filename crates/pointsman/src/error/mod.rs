@@ -1,13 +1,13 @@
-//! What can be wrong with an input, said so that its owner can mend it.
+//! Errors: why an input was refused, and how to correct it.
 //!
-//! An [`Error`] says which input is to blame, and one enum per input says why:
+//! An [`Error`] names the input that was refused; one enum per input gives the reason:
 //!
 //! | input | reasons |
 //! |---|---|
 //! | one value of one row | [`ValueError`] |
 //! | a table as a whole | [`TableError`] |
-//! | a partition as asked for | [`PartitionError`] |
-//! | a router, or what it is used with | [`RouterError`] |
+//! | a requested partition | [`PartitionError`] |
+//! | a router, or its use with another input | [`RouterError`] |
 //! | a loss, oracle, price or limit | [`TaskError`] |
 //!
 //! ```
@@ -30,36 +30,35 @@ pub use table::TableError;
 pub use task::TaskError;
 pub use value::ValueError;
 
-/// What to run instead where cells are needed and a forest has none.
+/// The command that gives cells, for messages on forests, which have none that can be certified or served.
 const COMMAND_FOR_CELLS: &str =
     "pointsman calibrate TABLE --certifiable -o ROUTER (in Python, Router(\"auto:certifiable\"))";
 
 /// Why an input was refused.
 ///
-/// Row numbers count from zero in the order the rows were given; columns carry the names of the wide
-/// table format (`prob_cat`, `votes_cat`, `x_length`, `weight`). A reader of files translates both into
-/// the file's own terms with [`Error::map_row`]. Every message is one line without control characters, whatever the
-/// names in it.
+/// Rows are counted from zero in the order in which they were given. Columns have the names of the wide table format (`prob_cat`,
+/// `votes_cat`, `x_length`, `weight`). Readers of files translate row numbers with [`Error::map_row`]. Every message is one line without
+/// control characters; those in names are escaped.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// One value of one row cannot be used.
     #[error("row {row}, column {}: {}", printable(column), printable(&reason.to_string()))]
     Value {
-        /// Zero-based row.
+        /// The row, counted from zero.
         row: usize,
-        /// Column in wide-table naming.
+        /// The column, named as in the wide table format.
         column: String,
-        /// What is wrong with the value.
+        /// Why the value was refused.
         reason: ValueError,
     },
     /// The table as a whole cannot be used.
     #[error("{}", printable(&.0.to_string()))]
     Table(TableError),
-    /// The partition is unknown, badly parametrised or does not fit the table.
+    /// The partition is unknown, has invalid parameters or does not fit the table.
     #[error("{}", printable(&.0.to_string()))]
     Partition(PartitionError),
-    /// The loss, the oracles or the prices make no task.
+    /// The loss, oracles, prices or limits do not form a valid task.
     #[error("{}", printable(&.0.to_string()))]
     Task(TaskError),
     /// No routing reaches the task's target loss.
@@ -69,14 +68,14 @@ pub enum Error {
         100.0 * share
     )]
     OutOfReach {
-        /// The loss asked for.
+        /// The target loss.
         target: f64,
-        /// The least loss that can be asked for, rounded up to what is printed.
+        /// The smallest possible target, rounded up to the digits printed.
         least: f64,
-        /// The share of the queries that is routed then.
+        /// The share of the queries that is routed at that target.
         share: f64,
     },
-    /// The router's parts contradict each other, or it cannot be used for this.
+    /// The router's parts contradict each other, or the router cannot be used for this purpose.
     #[error("{}", printable(&.0.to_string()))]
     Router(RouterError),
 }
@@ -95,7 +94,7 @@ impl Error {
         Self::Value { row, column: column.into(), reason }
     }
 
-    /// That the stored parts of a router do not fit each other.
+    /// The error of a router whose stored parts do not fit each other.
     pub(crate) fn contradiction(what: impl Into<String>) -> Self {
         Self::Router(RouterError::Contradiction(what.into()))
     }
@@ -125,14 +124,14 @@ impl From<RouterError> for Error {
     }
 }
 
-/// The trees are those of a router's partition.
+/// Errors of trees are errors of a router's partition.
 impl From<pointsman_trees::Error> for Error {
     fn from(error: pointsman_trees::Error) -> Self {
         Self::Router(RouterError::Trees(error))
     }
 }
 
-/// The clouds are those of a table's rows.
+/// Point clouds are made of a table's rows, so their errors are errors of the table.
 impl From<pointsman_transport::Error> for Error {
     fn from(error: pointsman_transport::Error) -> Self {
         match error {
@@ -147,7 +146,7 @@ impl From<pointsman_transport::Error> for Error {
 /// The result of a fallible operation of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Text with control characters escaped: names come from files, and messages go to terminals and logs.
+/// The text with control characters escaped, since names come from files and messages go to terminals and logs.
 #[must_use]
 pub fn printable(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut out, c| {
@@ -160,12 +159,12 @@ pub fn printable(text: &str) -> String {
     })
 }
 
-/// Names in a message.
+/// A list of names for a message; `none` if it is empty.
 fn listed(names: &[String]) -> String {
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
 
-/// Features in a message, by their columns.
+/// The column names of features, for a message.
 fn columns(features: &[String]) -> Vec<String> {
     features.iter().map(|name| format!("x_{name}")).collect()
 }

@@ -1,12 +1,12 @@
-//! What can be wrong with a partition.
+//! Errors of partitions.
 
 /// Why a partition cannot be used.
 ///
-/// Reasons that a caller would not tell apart are text: the end of a message about a named partition.
+/// Reasons that callers need not distinguish are text, the end of a message about a named partition.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PartitionError {
-    /// No partition is written like this.
+    /// The text is not a partition.
     #[error(
         "unknown partition {text:?}: use top-class:B, confidence:B, level-sets or features:x_a=B,x_b=B, joined by * for products; or \
          pooled, tree, honest-forest:T, forest:T or auto"
@@ -15,7 +15,7 @@ pub enum PartitionError {
         /// The text.
         text: String,
     },
-    /// A known partition is written wrongly.
+    /// The text of a known partition has a syntax error.
     #[error("partition {text:?}: {reason}")]
     Syntax {
         /// The text.
@@ -23,52 +23,52 @@ pub enum PartitionError {
         /// What is wrong with it, as the end of the message.
         reason: String,
     },
-    /// A factor has a number out of range, or cannot be used with the others or in this place.
+    /// A factor has a number out of range, or cannot be combined with the others or used for this purpose.
     #[error("partition {partition}: {reason}")]
     Factor {
-        /// The partition, or the factor to blame.
+        /// The partition, or the factor with the error.
         partition: String,
         /// What is wrong with it, as the end of the message.
         reason: String,
     },
-    /// There are no factors.
+    /// The partition has no factors.
     #[error("the partition has no factors: try top-class:10")]
     Empty,
-    /// There are no cells, or more than can be handled.
+    /// The partition has no cells or too many.
     #[error("the partition has {cells} cells; at least 1 and at most {most} are possible: {advice}")]
     CellCount {
-        /// How many there would be.
+        /// The number of cells.
         cells: usize,
-        /// How many there may be.
+        /// The largest possible number of cells.
         most: usize,
         /// What to do.
         advice: &'static str,
     },
-    /// There are too few rows with two labels to learn a partition from.
+    /// Too few rows have two labels or more to learn a partition.
     #[error("{}", too_few(*rows, *paired, *least, *halved))]
     TooFewRows {
-        /// How many rows there are.
+        /// The number of rows.
         rows: usize,
-        /// How many of them have two labels or more.
+        /// The number of rows with two labels or more.
         paired: usize,
-        /// How many rows with two labels are needed among those that divide.
+        /// The smallest number of rows with two labels or more on which trees are grown.
         least: usize,
-        /// Whether only half of the rows divide.
+        /// Whether trees are grown on half of the rows only.
         halved: bool,
     },
-    /// The rows in all leaves would take gigabytes.
+    /// The rows in the leaves of all trees would take gigabytes of memory.
     #[error(
         "{trees} trees over {rows} rows: trees times rows must not be above {most}; use fewer trees, sample the table, or give parts a cap"
     )]
     ForestSize {
-        /// How many trees.
+        /// The number of trees.
         trees: usize,
-        /// How many rows.
+        /// The number of rows.
         rows: usize,
-        /// The largest product of both.
+        /// The largest possible product of both.
         most: usize,
     },
-    /// Other rows are to fill the cells of a forest.
+    /// The cells of a forest cannot be filled with other rows.
     #[error(
         "{partition}: a forest's cells are made of its own rows; to get cells that other rows can fill, run {}",
         super::COMMAND_FOR_CELLS

@@ -1,19 +1,18 @@
-//! What can be wrong with a router.
+//! Errors of routers.
 
 use super::COMMAND_FOR_CELLS;
 
-/// Why a router, or a part of one, cannot be made or used for this.
+/// Why a router, or a part of one, cannot be made or used for this purpose.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RouterError {
-    /// The stored parts of a router contradict each other. This happens to damaged files only, and nobody but their reader would tell the
-    /// contradictions apart.
+    /// The stored parts of a router contradict each other, which happens only in damaged files; the text says how.
     #[error("{0}")]
     Contradiction(String),
-    /// Nodes are no trees, or no trees can be grown.
+    /// The nodes do not form trees, or trees cannot be grown.
     #[error("the partition's {0}")]
     Trees(pointsman_trees::Error),
-    /// A policy is used with another router than its own, or with a certificate of another router.
+    /// A policy is used with a router, or with the certificate of a router, for which it was not compiled.
     #[error("the policy is of another router: compile it with this one, Router::policy")]
     OtherRouter,
     /// The router has no such cell.
@@ -21,19 +20,19 @@ pub enum RouterError {
     NoCell {
         /// The cell.
         cell: usize,
-        /// How many there are.
+        /// The number of cells.
         cells: usize,
     },
-    /// Parts that are to be merged are not like the same router.
+    /// Parts to be merged were made for different routers or with different caps.
     #[error("the parts differ in {what}: make every part like the same router, with the same cap")]
     DifferentParts {
-        /// What they differ in, as part of the message.
+        /// The difference, as part of the message.
         what: String,
     },
-    /// A cap keeps no rows.
+    /// A cap is zero.
     #[error("a cap of 0 rows per cell keeps nothing: give a number from 1")]
     EmptyCap,
-    /// A part has rows already.
+    /// A cap was given after rows were added.
     #[error("rows were added before the cap: give the cap first")]
     LateCap,
     /// The cells of a forest cannot be certified.
@@ -42,7 +41,7 @@ pub enum RouterError {
          {COMMAND_FOR_CELLS}"
     )]
     NotCertifiable,
-    /// The cells of a forest cannot replace the prediction.
+    /// The cells of a forest have no distribution that could be served instead of the prediction.
     #[error(
         "a forest serves the weak prediction: its cells have no distribution worth serving; to get cells that have, run \
          {COMMAND_FOR_CELLS}"

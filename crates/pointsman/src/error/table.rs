@@ -1,4 +1,4 @@
-//! What can be wrong with a table.
+//! Errors of tables.
 
 use super::{columns, listed};
 
@@ -6,15 +6,15 @@ use super::{columns, listed};
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TableError {
-    /// Fewer than two classes, or more than can be handled.
+    /// The table has fewer than two classes, or too many.
     #[error("{}", class_count(*classes, *most))]
     ClassCount {
-        /// How many there are.
+        /// The number of classes.
         classes: usize,
-        /// How many there may be.
+        /// The largest possible number of classes.
         most: usize,
     },
-    /// The classes of a table are not those of the router it is used with, or in another order.
+    /// The classes of a table are not those of the router, or are in another order.
     #[error(
         "the table's classes are {}, the router's {}: {}",
         listed(table),
@@ -33,14 +33,14 @@ pub enum TableError {
         /// What does not fit.
         what: String,
     },
-    /// Two tables do not have the same columns.
+    /// Two tables have different columns.
     #[error("the tables differ in their {what}, {} and {}: give all the same columns", listed(first), listed(second))]
     DifferentColumns {
         /// Which columns: classes, votes, features, oracles, truth or weights.
         what: &'static str,
-        /// Those of the first.
+        /// The columns of the first table.
         first: Vec<String>,
-        /// Those of the second.
+        /// The columns of the second table.
         second: Vec<String>,
     },
     /// A class, feature, oracle or annotator has an empty name.
@@ -49,7 +49,7 @@ pub enum TableError {
         /// What has no name.
         what: &'static str,
     },
-    /// Two classes, features, oracles or annotators have one name.
+    /// Two classes, features, oracles or annotators have the same name.
     #[error("{what} {name:?} is given twice")]
     RepeatedName {
         /// What has the name.
@@ -57,7 +57,7 @@ pub enum TableError {
         /// The name.
         name: String,
     },
-    /// A feature is needed that the table does not have.
+    /// The table does not have a feature that is needed.
     #[error(
         "the feature x_{feature} is needed; the table has {}",
         if features.is_empty() { "no features: name their columns x_<name>".to_owned() } else { columns(features).join(", ") }
@@ -68,7 +68,7 @@ pub enum TableError {
         /// The features of the table.
         features: Vec<String>,
     },
-    /// A route is measured, and the table has no answers of its oracle.
+    /// The table has no answers of the oracle of a measured route.
     #[error(
         "the route {route:?} is measured, but there is no column oracle_{route}_{class}: {}",
         advice_on_answers(oracles)
@@ -81,18 +81,18 @@ pub enum TableError {
         /// The oracles whose answers the table has.
         oracles: Vec<String>,
     },
-    /// No annotator has that name.
+    /// No annotator has this name.
     #[error("no annotator is called {name:?}")]
     UnknownAnnotator {
         /// The name.
         name: String,
     },
-    /// The table has no labels, which the purpose needs.
+    /// The table has no labels, and the purpose needs them.
     #[error("{purpose} needs votes: columns {columns}")]
     NoVotes {
         /// What they are needed for.
         purpose: &'static str,
-        /// The columns that would do.
+        /// The columns that would give labels.
         columns: &'static str,
     },
     /// The table has fewer rows than the purpose needs.
@@ -100,35 +100,35 @@ pub enum TableError {
     TooFewRows {
         /// What they are needed for.
         purpose: &'static str,
-        /// How many there are.
+        /// The number of rows.
         rows: usize,
-        /// How many are needed.
+        /// The smallest number of rows for the purpose.
         least: usize,
     },
-    /// There are more rows than can be numbered.
+    /// The table has more rows than the largest row number.
     #[error("{rows} rows are too many: sample the table, or give parts a cap")]
     TooManyRows {
-        /// How many there are.
+        /// The number of rows.
         rows: usize,
     },
-    /// Values that go with the rows are not as many as the rows.
+    /// There is not exactly one value per row.
     #[error("{found} {what} for {rows} rows: give one per row")]
     Length {
         /// What the values are.
         what: &'static str,
-        /// How many there are.
+        /// The number of values.
         found: usize,
-        /// How many rows there are.
+        /// The number of rows.
         rows: usize,
     },
-    /// Columns do not have as many rows as the predictions.
+    /// Columns have another number of rows than the predictions.
     #[error("{columns} has {found} rows, the predictions {rows}")]
     ColumnLength {
         /// The columns.
         columns: String,
-        /// How many rows they have.
+        /// The number of their rows.
         found: usize,
-        /// How many rows the predictions have.
+        /// The number of rows of the predictions.
         rows: usize,
     },
     /// The values of columns do not fill whole rows.
@@ -136,9 +136,9 @@ pub enum TableError {
     IncompleteRow {
         /// The columns.
         columns: String,
-        /// How many values there are.
+        /// The number of values.
         values: usize,
-        /// How many values a row has.
+        /// The number of values per row.
         width: usize,
     },
     /// A query does not have the probabilities and features of the router.
@@ -150,9 +150,9 @@ pub enum TableError {
         columns(features).join(", ")
     )]
     QueryShape {
-        /// How many probabilities the query has.
+        /// The number of probabilities of the query.
         probabilities: usize,
-        /// How many features the query has.
+        /// The number of features of the query.
         values: usize,
         /// The classes of the router.
         classes: Vec<String>,
@@ -164,30 +164,30 @@ pub enum TableError {
         "{probabilities} probabilities and {values} feature values are not rows of {classes} and {features}, which this router needs"
     )]
     BatchShape {
-        /// How many probabilities there are.
+        /// The number of probabilities.
         probabilities: usize,
-        /// How many features there are.
+        /// The number of features.
         values: usize,
-        /// Probabilities per row.
+        /// The number of probabilities per row.
         classes: usize,
-        /// Features per row.
+        /// The number of features per row.
         features: usize,
     },
-    /// The predictions, answers and labels are not those of the decisions.
+    /// The numbers of predictions, answers and labels do not fit the number of decisions.
     #[error(
         "{rows} decisions need {} probabilities, as many of answers, and {rows} labels; there are {probabilities}, {answers} and {labels}",
         rows * classes
     )]
     OutcomeShape {
-        /// How many decisions there are.
+        /// The number of decisions.
         rows: usize,
-        /// Probabilities per row.
+        /// The number of probabilities per row.
         classes: usize,
-        /// How many probabilities there are.
+        /// The number of probabilities.
         probabilities: usize,
-        /// How many probabilities of answers there are.
+        /// The number of probabilities of answers.
         answers: usize,
-        /// How many labels there are.
+        /// The number of labels.
         labels: usize,
     },
     /// Policies to be compared were replayed on different rows.
@@ -198,18 +198,18 @@ pub enum TableError {
         /// The other.
         second: String,
     },
-    /// Queries to be counted were not decided by a policy of the router.
+    /// The queries were decided by a policy of another router.
     #[error("these queries were not decided by a policy of this router")]
     OtherQueries,
-    /// Rows are to be capped, and have no ids.
+    /// A cap was given for rows without ids.
     #[error("a cap needs ids: give each row one that no other row of any part has")]
     CapWithoutIds,
-    /// A row weighs too much for a certificate.
+    /// The weight of a row is too large for a certificate.
     #[error("a row weighs {relative:.0} times the mean: certificates need weights of at most {most} times it")]
     HeavyRow {
-        /// Its weight, in means.
+        /// Its weight divided by the mean weight.
         relative: f64,
-        /// The largest possible weight, in means.
+        /// The largest possible weight divided by the mean weight.
         most: f64,
     },
     /// A cell's rows give no bound that holds for all losses at once.
@@ -220,13 +220,13 @@ pub enum TableError {
         /// Why, as the end of the message.
         reason: String,
     },
-    /// Clouds of label distributions cannot be compared.
+    /// The distance between two point clouds of label distributions is not defined.
     #[error("{0}")]
     Clouds(pointsman_transport::Error),
-    /// A distance without re-splits has nothing to be compared with.
+    /// No re-splits were asked for, from which the noise floor of a distance is estimated.
     #[error("no floor without re-splits: give at least 1, or better {better}")]
     NoSplits {
-        /// The number by default.
+        /// The default number of re-splits.
         better: usize,
     },
 }

@@ -1,27 +1,27 @@
-//! What can be wrong with a task.
+//! Errors of tasks.
 
 use super::{COMMAND_FOR_CELLS, listed};
 
-/// Why a loss, oracles, prices and limits make no task, or none for this router.
+/// Why a task is invalid, or cannot be used with this router.
 ///
-/// Reasons that a caller would not tell apart are text: the end of a message about something named.
+/// Reasons that callers need not distinguish are text, the end of a message that names the input.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TaskError {
-    /// A name that is none of those known.
+    /// The name is unknown.
     #[error("unknown {what} {text:?}: use {known}")]
     Unknown {
-        /// What it should name: loss, kind of oracle, aggregate, estimator or tie rule.
+        /// What the text should name: loss, kind of oracle, aggregate, estimator or tie rule.
         what: &'static str,
         /// The text.
         text: String,
-        /// What can be used.
+        /// The known names.
         known: &'static str,
     },
-    /// Something known is written wrongly.
+    /// The text has a syntax error.
     #[error("{what} {text:?}: {reason}")]
     Syntax {
-        /// What it should be: loss, oracle, cap or sweep.
+        /// What the text should be: loss, oracle, cap or sweep.
         what: &'static str,
         /// The text.
         text: String,
@@ -38,13 +38,13 @@ pub enum TaskError {
         /// The range, as the end of the message.
         wanted: String,
     },
-    /// A route's name is empty, too long, or has characters with another meaning.
+    /// The name of a route is empty, too long, or has reserved characters.
     #[error("route name {name:?}: use 1 to 64 characters without commas, colons, equal signs or quotes")]
     RouteName {
         /// The name.
         name: String,
     },
-    /// Two routes or policies have one name.
+    /// Two routes or policies have the same name.
     #[error("two {what} are called {name:?}: give each a name of its own")]
     RepeatedName {
         /// What has the name.
@@ -52,49 +52,49 @@ pub enum TaskError {
         /// The name.
         name: String,
     },
-    /// No route or policy has that name.
+    /// No route or policy has this name.
     #[error("no {what} is called {name:?}; there are: {}", listed(known))]
     UnknownName {
         /// What should have the name.
         what: &'static str,
         /// The name.
         name: String,
-        /// The names there are.
+        /// The existing names.
         known: Vec<String>,
     },
-    /// There is no route of that number.
+    /// No route has this number.
     #[error("route {route}: the task has {routes}, counted from 0")]
     NoSuchRoute {
         /// The number.
         route: usize,
-        /// How many routes there are.
+        /// The number of routes.
         routes: usize,
     },
-    /// There are more routes than can be numbered.
+    /// The task has too many routes.
     #[error("more than {most} routes")]
     TooManyRoutes {
-        /// How many there may be.
+        /// The largest possible number.
         most: usize,
     },
-    /// Routing is limited, and there is no route.
+    /// The task limits routing but has no route.
     #[error("a budget or target loss limits routing: give the task a route")]
     LimitWithoutRoute,
-    /// The price of routing is to be varied, and there is no route.
+    /// The price of routing cannot be varied, since the task has no route.
     #[error("the task has no route to sweep: add a route with its price")]
     SweepWithoutRoute,
-    /// Both limits at once.
+    /// The task has both a budget and a target loss.
     #[error("a budget and a target loss: one decides how much is routed, give one of them")]
     MixedLimits,
-    /// Two caps of one route.
+    /// A route has two caps.
     #[error("the route {route:?} has two caps: give one")]
     TwoCaps {
         /// The route.
         route: String,
     },
-    /// The acts and costs are no cost matrix; why, as the end of the message.
+    /// The acts and costs do not form a cost matrix. The text is the end of the message.
     #[error("cost matrix: {0}")]
     CostMatrix(String),
-    /// The loss has no columns that could be named.
+    /// The loss is not a cost matrix, so it has no columns to name.
     #[error("the loss {loss} is no cost matrix whose columns could be named")]
     NotAMatrix {
         /// The loss.
@@ -113,17 +113,17 @@ pub enum TaskError {
         /// The classes of the predictions.
         predictions: Vec<String>,
     },
-    /// A cost matrix has not as many columns as the predictions have classes.
+    /// The number of columns of a cost matrix is not the number of classes.
     #[error("the loss {loss} is for {columns} classes, the predictions have {classes}")]
     LossClasses {
         /// The loss.
         loss: String,
-        /// How many columns it has.
+        /// The number of its columns.
         columns: usize,
-        /// How many classes the predictions have.
+        /// The number of classes of the predictions.
         classes: usize,
     },
-    /// The loss of a panel's answer is not bounded.
+    /// The loss of a panel's answer is unbounded.
     #[error(
         "{oracle}: labels that nobody gave get no probability, so the {loss} is that of the one label missed; use aggregate=laplace"
     )]
@@ -133,17 +133,17 @@ pub enum TaskError {
         /// The loss.
         loss: String,
     },
-    /// The estimator is not defined for so many classes.
+    /// The estimator is not defined for this number of classes.
     #[error("the estimator {estimator} is for at most {most} classes, there are {classes}: use shrink or dirichlet")]
     EstimatorClasses {
         /// The estimator.
         estimator: String,
-        /// How many classes there are.
+        /// The number of classes.
         classes: usize,
-        /// How many there may be.
+        /// The largest possible number.
         most: usize,
     },
-    /// The estimator cannot value the leaves of a forest.
+    /// The estimator cannot be used for the leaves of a forest.
     #[error(
         "the estimator {estimator} needs more rows than a leaf of a forest has: use shrink, or run {COMMAND_FOR_CELLS}"
     )]
@@ -171,54 +171,54 @@ pub enum TaskError {
     /// Fewer than two policies are to be compared.
     #[error("one policy cannot be compared: give two or more")]
     OnePolicy,
-    /// The costs of all cells would take gigabytes.
+    /// The costs of all cells would take gigabytes of memory.
     #[error(
         "a policy of {cells} cells and {actions} actions: cells times actions must not be above {most}; use fewer bins or fewer routes"
     )]
     PolicySize {
-        /// How many cells.
+        /// The number of cells.
         cells: usize,
-        /// How many actions.
+        /// The number of actions.
         actions: usize,
-        /// The largest product of both.
+        /// The largest possible product of both.
         most: usize,
     },
-    /// There are more actions than a decision of a forest has room for.
+    /// The task has more actions than a decision of a forest can store.
     #[error(
         "{actions} actions; with a forest at most {most} are possible: leave out routes, or run {COMMAND_FOR_CELLS}"
     )]
     ForestActions {
-        /// How many actions.
+        /// The number of actions.
         actions: usize,
-        /// How many there may be.
+        /// The largest possible number.
         most: usize,
     },
-    /// A certificate would have more intervals than can be handled.
+    /// A certificate would have too many intervals.
     #[error(
         "a certificate of {cells} cells and {answers} answers (predicting, knowing the truth and each other oracle): cells times the \
          square of answers must not be above {most}; use fewer bins or fewer oracles"
     )]
     CertificateSize {
-        /// How many cells.
+        /// The number of cells.
         cells: usize,
-        /// How many answers.
+        /// The number of answers.
         answers: usize,
-        /// The largest product of cells and squared answers.
+        /// The largest possible product of cells and squared answers.
         most: usize,
     },
-    /// No tree of a forest is out-of-bag for any row, so that a limit cannot be turned into a price.
+    /// No row is out of bag for any tree of a forest, so a limit cannot be turned into a price.
     #[error(
         "no calibration row is out of bag for any tree, so that a limit on routing cannot be turned into a price: grow more trees"
     )]
     NoHeldOutTrees,
 }
 
-/// A number that may be huge.
+/// A number, in scientific notation if it is very large.
 fn number(value: f64) -> String {
     if value.abs() < 1e15 { value.to_string() } else { format!("{value:e}") }
 }
 
-/// The names that the others do not have.
+/// The names in `own` that are not in `others`.
 fn only(own: &[String], others: &[String]) -> String {
     let own: Vec<String> = own.iter().filter(|name| !others.contains(name)).cloned().collect();
     listed(&own)

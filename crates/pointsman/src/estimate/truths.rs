@@ -1,17 +1,17 @@
 //! Posterior draws of the true label distributions p* of some items, given their votes.
 //!
-//! First a law of p* is drawn: the law fitted to randomly reweighted items (the Bayesian bootstrap), which varies as far as the items leave
-//! it uncertain. Then each item's p* is drawn from its posterior under that law. The mean of such draws over the items has the posterior
-//! variance of the mean p*.
+//! A draw has two steps. First a law of p* is drawn: it is fitted to randomly reweighted items (the Bayesian bootstrap), so that its variation
+//! reflects the uncertainty of the law. Then the p* of each item is drawn from its posterior under that law. The mean of the draws over the
+//! items has the posterior variance of the mean p*.
 //!
-//! Two and three classes use the law of the estimator `npmle`, more classes a Dirichlet law with the same mean and variance. The fit leaves
-//! what k labels cannot identify as it starts. So that this is not taken for knowledge, every draw stops after a random number of steps,
-//! and draws of three classes have random starts.
+//! Two and three classes use the law of the estimator `npmle`, more classes a Dirichlet law with the same mean and variance. The iterative
+//! fit does not change the features of the law that k labels do not identify; they stay as in its starting point. To make the draws vary in
+//! these features, every fit stops after a random number of steps, and fits of three classes have random starting points.
 //!
-//! Two labels per item do not identify the variance of ‖p*‖² between items, a fourth moment of p*, on which the width of later intervals
-//! depends. Started from atoms of equal weight, draws contain too few clear and too few ambiguous items if there are only these two kinds,
-//! and intervals after more labels are 15 to 25 % wider than forecast. So each draw starts with more weight on clear and on ambiguous
-//! atoms, by a random tilt up to [`MAX_TILT`].
+//! Two labels per item do not identify the variance of ‖p*‖² between items, a fourth moment of p*. The width of intervals after more labels
+//! depends on it. If all items are either clear or ambiguous, fits that start from atoms of equal weight give too few of both, and the
+//! intervals after more labels are 15 to 25 % wider than forecast. So each fit starts with more weight on clear and on ambiguous atoms, by a
+//! random tilt up to [`MAX_TILT`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -5,7 +5,7 @@ use crate::table::predictions::{RawPredictions, match_precision};
 use crate::table::simplex::{self, Real};
 use crate::table::votes::Votes;
 
-/// The loss of a prediction q as q itself expects it.
+/// The expected loss of a prediction q if labels follow q, also by whether the top class is right.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct SelfEstimate {
     /// G(q), the expected loss if labels follow q.

@@ -142,7 +142,7 @@ mod tests {
                 let design = if same_items { 0 } else { world };
                 let table = tied(mix(1, design), mix(2, world));
                 let order = order_of_table(&table, 0);
-                halves.push(deviation(&table, &marked(Halves::of(&order, 0).kept)));
+                halves.push(deviation(&table, &marked(Halves::new(&order, 0).kept)));
                 let in_bag = (0..1000).filter(|&rank| BootstrapSample::new(0, 3).contains(rank));
                 bags.push(deviation(&table, &marked(in_bag.map(|rank| order[rank as usize]))));
                 let fold = folds(&table, 5, 7);

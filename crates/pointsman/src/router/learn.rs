@@ -27,7 +27,7 @@ impl Router {
         match partition.factors() {
             [Factor::Tree] => {
                 let divide = |divide: &[u32], columns: &[usize]| {
-                    Ok(Axis::Tree { trees: forest::tree(table, divide, columns, seed)? })
+                    Ok(Axis::Tree { trees: forest::grow_honest_tree(table, divide, columns, seed)? })
                 };
                 Self::learn_honestly(table, partition, seed, divide)
             }
@@ -66,7 +66,7 @@ impl Router {
         divide: impl FnOnce(&[u32], &[usize]) -> Result<Axis>,
     ) -> Result<Self> {
         let columns: Vec<usize> = (0..table.feature_names().len()).collect();
-        let halves = Halves::of(&label_free::order_of_table(table, 0), seed);
+        let halves = Halves::new(&label_free::order_of_table(table, 0), seed);
         let kept = table.select(&halves.kept, &columns);
         let axes = vec![divide(&halves.divide, &columns)?];
         let cells = Cells::new(table.classes().len(), axes, table.feature_names().to_vec())?;

@@ -6,11 +6,11 @@ use crate::error::{Error, Result, TableError, ValueError};
 use crate::parallel::prelude::*;
 use crate::table::Table;
 
-/// An annotator who labels independently is suspected with this probability at most.
-const FALSE_ALARM: f64 = 0.05;
+/// The largest probability that an annotator who labels independently is suspected.
+const MAX_FALSE_ALARM_PROBABILITY: f64 = 0.05;
 
-/// If all label independently, this many of them are suspected in expectation at most.
-const FALSE_ALARMS: f64 = 1.0;
+/// The largest expected number of suspected annotators if all of them label independently.
+const MAX_EXPECTED_FALSE_ALARMS: f64 = 1.0;
 
 /// Classes with a smaller share of the labels have no statistic of their own.
 const MIN_CLASS_SHARE: f64 = 0.05;
@@ -79,7 +79,8 @@ impl AnnotatorCheck {
         let common = common_classes(&annotations.labels, classes.len());
         // Four tests, and two per class.
         let tests = (4 + 2 * common.len()) as f64;
-        let threshold = (tests * (1.0 / FALSE_ALARM).max(names.len() as f64 / FALSE_ALARMS)).ln();
+        let threshold =
+            (tests * (1.0 / MAX_FALSE_ALARM_PROBABILITY).max(names.len() as f64 / MAX_EXPECTED_FALSE_ALARMS)).ln();
         let mut is_left_out = vec![false; names.len()];
         let mut found = Self { annotators: Vec::new(), left_out: Vec::new() };
         let mut last: Vec<Option<Annotator>> = vec![None; names.len()];

@@ -11,23 +11,23 @@ use crate::error::{Error, Result};
 use crate::parallel::prelude::*;
 use crate::table::Table;
 
-/// The most rows by which leaves are compared with rows that are out of bag: more would hardly tell more, and another loss is to cost
-/// little.
+/// The largest number of rows in the sample by which leaves are compared with their out-of-bag rows. More rows would hardly change the
+/// result and would make another loss slower.
 const MAX_ROWS_IN_SAMPLE: usize = 10_000;
 
-/// The fewest rows whose scores are worth a task of their own.
+/// The smallest number of rows per parallel task of scoring.
 const MIN_ROWS_PER_TASK: usize = 256;
 
-/// A forest: the cells are bins of its scores, and every query has costs of its own.
+/// A forest whose cells are bins of its scores. Each query has its own costs.
 ///
-/// No task enters. Which rows a tree was grown on follows from the seed, so that it need not be kept.
+/// It does not depend on a task. The bootstrap samples of the trees follow from the seed, so they are not stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Forest {
     scorer: Scorer,
     seed: u64,
 }
 
-/// The rows of a table in the leaves of a forest. Rows are named by their ranks in the label-free order.
+/// A table's rows assigned to the leaves of a forest. Rows are given by their ranks in the label-free order.
 pub(crate) struct Assignment {
     pub(crate) forest: Arc<Forest>,
     /// The score of each row by the trees for which it is out of bag.
@@ -35,27 +35,27 @@ pub(crate) struct Assignment {
     pub(crate) leaves: RankedLeaves,
 }
 
-/// Which rows are in which leaf, by rank; [`LeafStatistics`](super::LeafStatistics) are made of it.
+/// The ranks of the rows in each leaf, from which [`LeafStatistics`](super::LeafStatistics) are computed.
 pub(crate) struct RankedLeaves {
-    /// Leaf by leaf; in a leaf, those with the same votes together.
+    /// The ranks, leaf by leaf; within a leaf, rows with the same votes are adjacent.
     pub(super) rows: Vec<u32>,
-    /// Rows of leaf `l` are `starts[l]..starts[l + 1]`.
+    /// The rows of leaf `l` are `rows[starts[l]..starts[l + 1]]`.
     pub(super) starts: Vec<usize>,
     /// For each tree, the leaf of each row.
     pub(super) leaf_of_row: Vec<Vec<u32>>,
-    /// Whether trees may be grown on a row: it has two labels or more.
+    /// Whether each row has two labels or more, so that trees may be grown on it.
     pub(super) is_paired: Vec<bool>,
-    /// Some of the paired rows.
+    /// A sample of the paired rows.
     pub(super) sample: Vec<u32>,
-    /// For each tree, the places in the sample of rows that are out of its bag, and their leaves.
+    /// For each tree, the out-of-bag rows of the sample: their positions in it, and their leaves.
     pub(super) out_of_bag: Vec<Vec<(u32, u32)>>,
 }
 
 impl Forest {
-    /// Assigns a table's rows, taken in label-free order, to the leaves of trees.
+    /// Assigns a table's rows to the leaves of trees; `order` is the label-free order of the rows.
     ///
     /// # Errors
-    /// If the trees do not fit the table, or a leaf stays without rows.
+    /// If the trees do not fit the table, or a leaf has no rows.
     pub(crate) fn assign_rows(
         trees: Trees,
         seed: u64,
@@ -90,24 +90,24 @@ impl Forest {
         self.scorer.trees()
     }
 
-    /// The seed they were grown with.
+    /// The seed with which the trees were grown.
     #[must_use]
     pub fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// What ranks queries.
+    /// The trees with the score of each leaf.
     pub(crate) fn scorer(&self) -> &Scorer {
         &self.scorer
     }
 }
 
-/// What is known of rows before they are in leaves, by rank.
+/// The data of rows that do not depend on the trees, by rank.
 struct RankedRows {
     /// The reducible loss of rows with two labels or more.
     reducible: Vec<Option<f64>>,
     weights: Vec<f64>,
-    /// The ranks, those with the same votes together.
+    /// The ranks, with rows of the same votes adjacent.
     by_votes: Vec<u32>,
     /// As in [`RankedLeaves`].
     sample: Vec<u32>,
@@ -116,8 +116,10 @@ struct RankedRows {
 impl RankedRows {
     fn new(table: &Table, order: &[u32]) -> Self {
         let mut dist = vec![0.0; table.classes().len()];
-        let reducible: Vec<Option<f64>> =
-            order.iter().map(|&row| targets::split(table, row as usize, &mut dist).map(|[_, r]| r)).collect();
+        let reducible: Vec<Option<f64>> = order
+            .iter()
+            .map(|&row| targets::brier_decomposition(table, row as usize, &mut dist).map(|[_, r]| r))
+            .collect();
         let some = (0..order.len()).step_by(order.len().div_ceil(MAX_ROWS_IN_SAMPLE).max(1));
         let sample = some.filter(|&rank| reducible[rank].is_some()).map(|rank| rank as u32).collect();
         let weights = order.iter().map(|&row| table.weight(row as usize)).collect();
@@ -143,7 +145,7 @@ impl RankedRows {
                     sum += tree.in_bag_scores[leaf];
                 }
             }
-            // A row in the sample of every tree has the score of a query.
+            // A row that is in the bag of every tree is scored like a query.
             if n > 0.0 { sum / n } else { sum_of_all / assigned.len() as f64 }
         };
         (0..self.weights.len()).into_par_iter().with_min_len(MIN_ROWS_PER_TASK).map(score).collect()
@@ -152,14 +154,17 @@ impl RankedRows {
 
 /// One tree with the rows in its leaves.
 struct AssignedTree {
-    /// Its first leaf, and the leaf of each row, counted through all trees.
+    /// The first leaf of the tree, numbered over all trees.
     first_leaf: usize,
+    /// The leaf of each row, numbered over all trees.
     leaf_of_row: Vec<u32>,
-    /// The rows, leaf by leaf, and how many each leaf has.
+    /// The rows, leaf by leaf.
     rows: Vec<u32>,
+    /// The number of rows in each leaf.
     counts: Vec<usize>,
-    /// Each leaf's mean reducible loss, of all rows and of those the tree was grown on.
+    /// The mean reducible loss of all rows in each leaf.
     scores: Vec<f64>,
+    /// The mean reducible loss of the rows in each leaf on which the tree was grown.
     in_bag_scores: Vec<f64>,
     /// As in [`RankedLeaves`].
     out_of_bag: Vec<(u32, u32)>,
@@ -206,7 +211,7 @@ impl RankedLeaves {
     }
 }
 
-/// The ranks of rows, those with the same votes together, in the order in which votes are first met.
+/// The ranks of rows, sorted so that rows with the same votes are adjacent. Vote vectors are in the order of their first rows.
 fn ranks_by_votes(table: &Table, order: &[u32]) -> Vec<u32> {
     let distinct = table.distinct_votes();
     let mut first = vec![u32::MAX; distinct.len()];

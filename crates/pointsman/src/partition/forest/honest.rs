@@ -1,4 +1,4 @@
-//! Honest partitions: half of the rows say where to divide, the other half what is there.
+//! Honest partitions: a tree is grown on one half of the rows, and its leaves are estimated from the other half.
 
 use pointsman_trees::{GrowthRule, LEAF_SIZES, Node, Trees, join_trees};
 
@@ -13,20 +13,20 @@ use crate::table::Table;
 /// Folds of the cross-validation that chooses the leaf size.
 const FOLDS: u64 = 4;
 
-/// The rows of a table that divide and those that are kept, each in label-free order.
+/// The two halves of a table's rows: `divide` grows the tree, `kept` are the calibration rows. Both are in label-free order.
 pub(crate) struct Halves {
     pub(crate) divide: Vec<u32>,
     pub(crate) kept: Vec<u32>,
 }
 
 impl Halves {
-    /// A row's half is drawn by its rank in the label-free order: ranks whose hashes are above the median divide. Of an odd number
-    /// of rows one more is kept.
-    pub(crate) fn of(order: &[u32], seed: u64) -> Self {
+    /// Splits rows at random by the hashes of their ranks in the label-free order. Ranks with a hash above the median go to `divide`; if
+    /// the number of rows is odd, `kept` has one row more.
+    pub(crate) fn new(order: &[u32], seed: u64) -> Self {
         let hash = |rank: usize| nth(seed, rank as u64);
         let mut hashes: Vec<u64> = (0..order.len()).map(hash).collect();
         hashes.sort_unstable();
-        // Ranks have different hashes.
+        // No two ranks have the same hash.
         let median = order.len().checked_sub(1).map_or(0, |last| hashes[last / 2]);
         let half = |divides: bool| {
             let rows = order.iter().enumerate().filter(|(rank, _)| (hash(*rank) > median) == divides);
@@ -36,9 +36,10 @@ impl Halves {
     }
 }
 
-/// Grows a tree on the rows that divide, and cuts it back until each leaf has enough of them. The rows that are kept are not even
-/// given: they are as good as new to the leaves, and a leaf may have few of them.
-pub(crate) fn tree(table: &Table, divide: &[u32], columns: &[usize], seed: u64) -> Result<Trees> {
+/// Grows a tree on the rows `divide` with the leaf size of the smallest cross-validated error, and prunes leaves with too few of them.
+///
+/// The calibration rows are not an argument, so the tree is independent of them. A leaf may hold few calibration rows.
+pub(crate) fn grow_honest_tree(table: &Table, divide: &[u32], columns: &[usize], seed: u64) -> Result<Trees> {
     let training = training_set(table, divide, columns)?;
     let fold = |row: usize| nth(nth(seed, 1), u64::from(training.key(row))) % FOLDS;
     let rule = |min_rows_per_leaf: usize| GrowthRule { min_rows_per_leaf, share_of_inputs: 1.0 };
@@ -60,13 +61,13 @@ pub(crate) fn tree(table: &Table, divide: &[u32], columns: &[usize], seed: u64) 
     let grown = training.grow_tree(|_| true, rule(LEAF_SIZES[best]), seed);
     let trees = join_trees(training.width(), std::slice::from_ref(&grown))?;
     let found = trees.leaves_of_inputs(0, &inputs::of_rows(table, divide, columns));
-    thin(&trees, &found)
+    prune_sparse_leaves(&trees, &found)
 }
 
-/// Lets leaves with few rows, whose leaves are given, join their siblings.
-pub(super) fn thin(trees: &Trees, found: &[u32]) -> Result<Trees> {
+/// Merges every leaf with fewer than [`SPARSE_BELOW_ROWS`] rows into its sibling. `leaf_of_row` is the leaf of each row.
+pub(super) fn prune_sparse_leaves(trees: &Trees, leaf_of_row: &[u32]) -> Result<Trees> {
     let mut counts = vec![0_usize; trees.leaves()];
-    found.iter().for_each(|&leaf| counts[leaf as usize] += 1);
+    leaf_of_row.iter().for_each(|&leaf| counts[leaf as usize] += 1);
     let nodes: Vec<Node> = trees.nodes().collect();
     let mut next = 0;
     let mut leaf_of = vec![0; nodes.len()];
@@ -77,18 +78,18 @@ pub(super) fn thin(trees: &Trees, found: &[u32]) -> Result<Trees> {
         }
     }
     let mut out = vec![Node::Leaf];
-    let root = keep(&nodes, &leaf_of, &counts, 0);
-    write(&root, &mut out, 0);
+    let root = prune(&nodes, &leaf_of, &counts, 0);
+    write_nodes(&root, &mut out, 0);
     Ok(Trees::new(trees.inputs(), vec![0], &out)?)
 }
 
-/// A subtree that stays, and its rows.
-enum Kept {
+/// A pruned subtree, with its number of rows.
+enum Pruned {
     Leaf(usize),
-    Split(Node, Box<[Kept; 2]>, usize),
+    Split(Node, Box<[Pruned; 2]>, usize),
 }
 
-impl Kept {
+impl Pruned {
     fn rows(&self) -> usize {
         match self {
             Self::Leaf(rows) | Self::Split(_, _, rows) => *rows,
@@ -96,35 +97,37 @@ impl Kept {
     }
 }
 
-fn keep(nodes: &[Node], leaf_of: &[usize], counts: &[usize], place: usize) -> Kept {
+/// The pruned subtree below the node `place`.
+fn prune(nodes: &[Node], leaf_of: &[usize], counts: &[usize], place: usize) -> Pruned {
     match nodes[place] {
-        Node::Leaf => Kept::Leaf(counts[leaf_of[place]]),
+        Node::Leaf => Pruned::Leaf(counts[leaf_of[place]]),
         node @ Node::Split { left, .. } => {
-            let [a, b] = [0, 1].map(|side| keep(nodes, leaf_of, counts, left as usize + side));
+            let [a, b] = [0, 1].map(|side| prune(nodes, leaf_of, counts, left as usize + side));
             let rows = a.rows() + b.rows();
             match (a, b) {
-                // A thin side asks nothing: its rows answer the questions of the other.
-                (Kept::Leaf(thin), Kept::Leaf(_)) if thin < SPARSE_BELOW_ROWS => Kept::Leaf(rows),
-                (Kept::Leaf(_), Kept::Leaf(thin)) if thin < SPARSE_BELOW_ROWS => Kept::Leaf(rows),
-                (Kept::Leaf(thin), Kept::Split(node, sides, _)) if thin < SPARSE_BELOW_ROWS => {
-                    Kept::Split(node, sides, rows)
+                // The split is replaced by the other side, which also takes the rows of the sparse leaf.
+                (Pruned::Leaf(few), Pruned::Leaf(_)) if few < SPARSE_BELOW_ROWS => Pruned::Leaf(rows),
+                (Pruned::Leaf(_), Pruned::Leaf(few)) if few < SPARSE_BELOW_ROWS => Pruned::Leaf(rows),
+                (Pruned::Leaf(few), Pruned::Split(node, sides, _)) if few < SPARSE_BELOW_ROWS => {
+                    Pruned::Split(node, sides, rows)
                 }
-                (Kept::Split(node, sides, _), Kept::Leaf(thin)) if thin < SPARSE_BELOW_ROWS => {
-                    Kept::Split(node, sides, rows)
+                (Pruned::Split(node, sides, _), Pruned::Leaf(few)) if few < SPARSE_BELOW_ROWS => {
+                    Pruned::Split(node, sides, rows)
                 }
-                (a, b) => Kept::Split(node, Box::new([a, b]), rows),
+                (a, b) => Pruned::Split(node, Box::new([a, b]), rows),
             }
         }
     }
 }
 
-fn write(kept: &Kept, out: &mut Vec<Node>, place: usize) {
-    if let Kept::Split(Node::Split { input, threshold, missing_right, .. }, sides, _) = kept {
+/// Appends the nodes of a subtree to `out`, with its root at `place`.
+fn write_nodes(pruned: &Pruned, out: &mut Vec<Node>, place: usize) {
+    if let Pruned::Split(Node::Split { input, threshold, missing_right, .. }, sides, _) = pruned {
         let left = out.len();
         out[place] =
             Node::Split { input: *input, threshold: *threshold, left: left as u32, missing_right: *missing_right };
         out.extend([Node::Leaf; 2]);
-        write(&sides[0], out, left);
-        write(&sides[1], out, left + 1);
+        write_nodes(&sides[0], out, left);
+        write_nodes(&sides[1], out, left + 1);
     }
 }

@@ -1,9 +1,9 @@
-//! A forest whose cells are cells like all others: half of the rows grows it and divides what it expects of queries.
+//! Honest forests: one half of the rows grows a forest and a small tree over its scores, whose leaves are the cells.
 
 use pointsman_trees::{BootstrapSample, Trees};
 
 use super::divide::Points;
-use super::honest::thin;
+use super::honest::prune_sparse_leaves;
 use super::learn::grow_forest;
 use super::scorer::{MAX_SCORES, Scorer, means_of_leaves};
 use super::{inputs, targets};
@@ -13,16 +13,16 @@ use crate::partition::SPARSE_BELOW_ROWS;
 use crate::table::Table;
 use crate::table::simplex::{Peak, Real};
 
-/// The most cells.
-const CELLS: usize = 25;
+/// The largest number of cells.
+const MAX_CELLS_OF_FOREST: usize = 25;
 
-/// Rows by which cells are divided at most: more would hardly tell more.
-const SAMPLE: usize = 20_000;
+/// The largest number of rows on which the tree of cells is grown. More rows would hardly change it.
+const MAX_ROWS_IN_SAMPLE: usize = 20_000;
 
-/// What trees expect of a query, its Brier losses and the shares of its labels, and a small tree over that, whose leaves are the
-/// cells.
+/// A forest that scores queries, and a small tree over the scores, whose leaves are the cells.
 ///
-/// One number ranks queries for one loss only: with the same reducible Brier loss a decision may be right or wrong.
+/// The scores are the expected Brier losses of a query and the expected shares of its labels. One score would suit one loss only: queries
+/// with the same reducible Brier loss may differ in the reducible loss of another task.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HonestForest {
     scorer: Scorer,
@@ -31,27 +31,28 @@ pub struct HonestForest {
 }
 
 impl HonestForest {
-    /// Scores before the shares of classes: the reducible and the irreducible Brier loss.
+    /// The number of scores before the class shares: the reducible and the irreducible Brier loss.
     pub const LOSSES: usize = 2;
 
-    /// Puts one together: the scores are the reducible and the irreducible Brier loss, and the label shares of the classes
-    /// `shares`; the single tree `cells` asks about them.
+    /// An honest forest from its parts. The scores are the reducible and the irreducible Brier loss, then the label shares of the classes
+    /// `shares`; `cells` is a single tree whose inputs are the scores.
     ///
     /// # Errors
-    /// If these do not fit each other.
+    /// If the parts do not fit each other.
     pub fn new(scorer: Scorer, shares: Vec<u32>, cells: Trees) -> Result<Self> {
         let fits = scorer.width() == HonestForest::LOSSES + shares.len()
             && cells.inputs() == scorer.width()
             && cells.count() == 1;
-        if !fits || cells.leaves() > CELLS || !shares.is_sorted_by(|a, b| a < b) {
+        if !fits || cells.leaves() > MAX_CELLS_OF_FOREST || !shares.is_sorted_by(|a, b| a < b) {
             return Err(Error::contradiction("the cells of an honest forest do not fit the scores of its trees"));
         }
         Ok(Self { scorer, shares, cells: Box::new(cells) })
     }
 
-    /// Grows the trees on the rows that divide, then divides by what the trees that were not grown on a row expect of it. Cells in
-    /// which few of these rows would be as queries join their siblings. The rows that are kept are not even
-    /// given.
+    /// Grows the forest on the rows `divide`, then the tree of cells on their out-of-bag scores.
+    ///
+    /// Cells into which few of these rows fall by their scores as queries are merged with their siblings. The calibration rows are not an
+    /// argument, so the cells are independent of them.
     pub(crate) fn learn(
         table: &Table,
         divide: &[u32],
@@ -61,57 +62,59 @@ impl HonestForest {
         step: &(dyn Fn() + Sync),
     ) -> Result<Self> {
         let trees = grow_forest(table, divide, columns, trees, seed, step)?;
-        let told = Told::of(table, divide);
-        let width = told.width();
-        let rows: Vec<u32> = told.ranks.iter().map(|&rank| divide[rank as usize]).collect();
+        let row_targets = RowTargets::new(table, divide);
+        let width = row_targets.width();
+        let rows: Vec<u32> = row_targets.ranks.iter().map(|&rank| divide[rank as usize]).collect();
         let encoded = trees.encode_rows(&inputs::of_rows(table, &rows, columns));
-        let sample: Vec<usize> = (0..rows.len()).step_by(rows.len().div_ceil(SAMPLE).max(1)).collect();
-        let of_tree = |tree: usize| {
+        let sample: Vec<usize> = (0..rows.len()).step_by(rows.len().div_ceil(MAX_ROWS_IN_SAMPLE).max(1)).collect();
+        let assign = |tree: usize| {
             let (leaves, bootstrap) = (trees.leaves_of_tree(tree), BootstrapSample::new(seed, tree));
-            let mut found = vec![0; rows.len()];
-            trees.leaves_of_rows(tree, &encoded, &mut found);
-            found.iter_mut().for_each(|leaf| *leaf -= leaves.start as u32);
-            let all = told.means(&found, leaves.len(), |_| true);
-            let grown_on = told.means(&found, leaves.len(), |row| bootstrap.contains(told.ranks[row]));
-            let new = |&row: &usize| (!bootstrap.contains(told.ranks[row])).then_some(found[row]);
-            Tree { all, grown_on, new: sample.iter().map(new).collect() }
+            let mut leaf_of_row = vec![0; rows.len()];
+            trees.leaves_of_rows(tree, &encoded, &mut leaf_of_row);
+            leaf_of_row.iter_mut().for_each(|leaf| *leaf -= leaves.start as u32);
+            let scores = row_targets.means(&leaf_of_row, leaves.len(), |_| true);
+            let in_bag_scores =
+                row_targets.means(&leaf_of_row, leaves.len(), |row| bootstrap.contains(row_targets.ranks[row]));
+            let out_of_bag = |&row: &usize| (!bootstrap.contains(row_targets.ranks[row])).then_some(leaf_of_row[row]);
+            AssignedTree { scores, in_bag_scores, out_of_bag: sample.iter().map(out_of_bag).collect() }
         };
-        let settled: Vec<Tree> = (0..trees.count()).into_par_iter().map(of_tree).collect();
-        // What is expected of a row by the trees that have not seen it; rows that all of them have seen are left out.
+        let assigned: Vec<AssignedTree> = (0..trees.count()).into_par_iter().map(assign).collect();
+        // The mean scores of each row over the trees for which it is out of bag; rows that are in the bag of every tree are left out.
         let (mut points, mut weights) = (Vec::new(), Vec::new());
         let mut sums = vec![0.0; width];
         for (place, &row) in sample.iter().enumerate() {
             let mut n = 0.0;
             sums.fill(0.0);
-            for tree in &settled {
-                if let Some(leaf) = tree.new[place] {
+            for tree in &assigned {
+                if let Some(leaf) = tree.out_of_bag[place] {
                     n += 1.0;
-                    let means = &tree.grown_on[leaf as usize * width..][..width];
+                    let means = &tree.in_bag_scores[leaf as usize * width..][..width];
                     sums.iter_mut().zip(means).for_each(|(sum, mean)| *sum += mean);
                 }
             }
             if n > 0.0 {
                 points.extend(sums.iter().map(|sum| sum / n));
-                weights.push(told.weights[row]);
+                weights.push(row_targets.weights[row]);
             }
         }
         let scales = scales(&points, &weights, width);
-        let nodes =
-            Points { values: &points, width, weights: &weights, scales: &scales }.divide(CELLS, SPARSE_BELOW_ROWS);
-        let scores = settled.into_iter().flat_map(|tree| tree.all).collect();
+        let nodes = Points { values: &points, width, weights: &weights, scales: &scales }
+            .grow_tree(MAX_CELLS_OF_FOREST, SPARSE_BELOW_ROWS);
+        let scores = assigned.into_iter().flat_map(|tree| tree.scores).collect();
         let scorer = Scorer::new(trees, width, scores)?;
         let cells = Trees::new(width, vec![0], &nodes)?;
-        let cells = thin(&cells, &cells.leaves_of_inputs(0, &scorer.of_rows(table, divide, columns)))?;
-        Self::new(scorer, told.shares, cells)
+        let leaf_of_row = cells.leaves_of_inputs(0, &scorer.of_rows(table, divide, columns));
+        let cells = prune_sparse_leaves(&cells, &leaf_of_row)?;
+        Self::new(scorer, row_targets.shares, cells)
     }
 
-    /// What gives the scores.
+    /// The forest that scores queries.
     #[must_use]
     pub fn scorer(&self) -> &Scorer {
         &self.scorer
     }
 
-    /// The classes whose shares are scores.
+    /// The classes whose label shares are scores, in ascending order.
     #[must_use]
     pub fn shares(&self) -> &[u32] {
         &self.shares
@@ -123,7 +126,7 @@ impl HonestForest {
         &self.cells
     }
 
-    /// The cell of a query; nothing is allocated.
+    /// The cell of a query. Does not allocate.
     #[inline]
     pub(crate) fn cell<T: Real>(&self, prediction: &[T], peak: Peak, features: &[f64]) -> usize {
         let scores = self.scorer.scores(prediction, peak, features);
@@ -136,71 +139,74 @@ impl HonestForest {
     }
 }
 
-/// One tree with the rows that divide in it.
-struct Tree {
-    /// Each leaf's scores, by all rows and by those the tree was grown on.
-    all: Vec<f64>,
-    grown_on: Vec<f64>,
-    /// The leaf of each row of the sample, if the tree was not grown on it.
-    new: Vec<Option<u32>>,
+/// The scores of one tree's leaves, and the leaves of its out-of-bag rows.
+struct AssignedTree {
+    /// The scores of each leaf, from all rows in it.
+    scores: Vec<f64>,
+    /// The scores of each leaf, from the rows on which the tree was grown.
+    in_bag_scores: Vec<f64>,
+    /// For each row of the sample, its leaf if the row is out of bag.
+    out_of_bag: Vec<Option<u32>>,
 }
 
-/// What the labels of rows tell, of those with two labels or more: their Brier losses and shares.
-struct Told {
-    /// Places among the rows given.
+/// The Brier losses and label shares of the rows with two labels or more.
+struct RowTargets {
+    /// The position of each of these rows among the rows given.
     ranks: Vec<u32>,
+    /// The classes whose label shares are targets, in ascending order.
     shares: Vec<u32>,
-    /// Row by row.
-    numbers: Vec<f64>,
+    /// The targets, row by row.
+    values: Vec<f64>,
     weights: Vec<f64>,
 }
 
-impl Told {
-    fn of(table: &Table, rows: &[u32]) -> Self {
+impl RowTargets {
+    fn new(table: &Table, rows: &[u32]) -> Self {
         let classes = table.classes().len();
-        let mut told = Self { ranks: Vec::new(), shares: Vec::new(), numbers: Vec::new(), weights: Vec::new() };
+        let mut built = Self { ranks: Vec::new(), shares: Vec::new(), values: Vec::new(), weights: Vec::new() };
         let mut losses = Vec::new();
         let mut dist = vec![0.0; classes];
         for (rank, &row) in rows.iter().enumerate() {
-            if let Some(split) = targets::split(table, row as usize, &mut dist) {
-                told.ranks.push(rank as u32);
-                told.weights.push(table.weight(row as usize));
-                losses.push(split);
+            if let Some(decomposition) = targets::brier_decomposition(table, row as usize, &mut dist) {
+                built.ranks.push(rank as u32);
+                built.weights.push(table.weight(row as usize));
+                losses.push(decomposition);
             }
         }
         let mean = |rank: u32, class: usize| {
             let votes = table.votes(rows[rank as usize] as usize);
             votes.map_or(0.0, |votes| f64::from(votes.counts()[class]) / votes.k() as f64)
         };
-        // Where there are too many classes, those whose shares differ most.
-        let spread = |class: usize| variance(told.ranks.iter().map(|&rank| mean(rank, class)), &told.weights);
+        // If there are too many classes, those whose shares vary most are taken.
+        let spread = |class: usize| variance(built.ranks.iter().map(|&rank| mean(rank, class)), &built.weights);
         let mut widest: Vec<(f64, u32)> =
             (0..classes).into_par_iter().map(|class| (spread(class), class as u32)).collect();
         widest.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         widest.truncate(MAX_SCORES - HonestForest::LOSSES);
-        told.shares = widest.into_iter().map(|(_, class)| class).collect();
-        told.shares.sort_unstable();
-        for (&rank, [irreducible, reducible]) in told.ranks.iter().zip(losses) {
-            told.numbers.extend([reducible, irreducible]);
-            told.numbers.extend(told.shares.iter().map(|&class| mean(rank, class as usize)));
+        built.shares = widest.into_iter().map(|(_, class)| class).collect();
+        built.shares.sort_unstable();
+        for (&rank, [irreducible, reducible]) in built.ranks.iter().zip(losses) {
+            built.values.extend([reducible, irreducible]);
+            built.values.extend(built.shares.iter().map(|&class| mean(rank, class as usize)));
         }
-        told
+        built
     }
 
+    /// The number of targets per row.
     fn width(&self) -> usize {
         HonestForest::LOSSES + self.shares.len()
     }
 
-    /// The weighted means of the rows in each of a tree's leaves that count.
-    fn means(&self, found: &[u32], leaves: usize, counts: impl Fn(usize) -> bool) -> Vec<f64> {
+    /// The weighted mean targets of each leaf of a tree, over the rows that `counts` accepts.
+    fn means(&self, leaf_of_row: &[u32], leaves: usize, counts: impl Fn(usize) -> bool) -> Vec<f64> {
         let width = self.width();
-        let rows = (0..found.len()).filter(|&row| counts(row));
-        let of_row = |row: usize| (found[row], self.weights[row], &self.numbers[row * width..][..width]);
+        let rows = (0..leaf_of_row.len()).filter(|&row| counts(row));
+        let of_row = |row: usize| (leaf_of_row[row], self.weights[row], &self.values[row * width..][..width]);
         means_of_leaves(leaves, width, rows.map(of_row))
     }
 }
 
-/// What a unit of each score counts: the reducible loss, the irreducible loss and all shares together vary by one.
+/// The factor of each score that standardises it: the reducible loss, the irreducible loss and all shares together get variance one.
 fn scales(points: &[f64], weights: &[f64], width: usize) -> Vec<f64> {
     let of = |score: usize| variance(points.iter().skip(score).step_by(width).copied(), weights);
     let variances: Vec<f64> = (0..width).map(of).collect();
@@ -209,6 +215,7 @@ fn scales(points: &[f64], weights: &[f64], width: usize) -> Vec<f64> {
     (0..width).map(|score| scale(if score < HonestForest::LOSSES { variances[score] } else { shares })).collect()
 }
 
+/// The weighted variance of some values.
 fn variance(values: impl Iterator<Item = f64> + Clone, weights: &[f64]) -> f64 {
     let all: f64 = weights.iter().sum();
     let mean = values.clone().zip(weights).map(|(x, w)| w * x).sum::<f64>() / all;

@@ -8,7 +8,7 @@ use crate::error::{Error, PartitionError, Result};
 use crate::partition::SPARSE_BELOW_ROWS;
 use crate::table::Table;
 
-/// The rows of a table, taken in label-free order, that carry two labels or more. Their keys are their ranks in that order.
+/// The training set of a table's rows with two labels or more. `order` is the label-free order of the rows; keys are ranks in it.
 ///
 /// # Errors
 /// If there are fewer than [`SPARSE_BELOW_ROWS`].
@@ -21,12 +21,12 @@ pub(super) fn training_set(table: &Table, order: &[u32], columns: &[usize]) -> R
     let rows: Vec<u32> = ranks.iter().map(|&rank| order[rank as usize]).collect();
     let classes = table.classes().len();
     let (width, values) = (inputs::width(classes, columns.len()), inputs::of_rows(table, &rows, columns));
-    let Targets { values: targets, weights } = Targets::of(table, &rows);
-    // Of two classes the first says what the second does.
+    let Targets { values: targets, weights } = Targets::new(table, &rows);
+    // With two classes, the probability of the first determines that of the second.
     Ok(TrainingSet::new(values, width, targets, weights, ranks, |input| classes > 2 || input > 0)?)
 }
 
-/// Grows a forest on a table's rows, taken in label-free order. `step` is called
+/// Grows a forest on a table's rows; `order` is their label-free order. `step` is called
 /// [`growth_steps`](pointsman_trees::growth_steps) times.
 pub(crate) fn grow_forest(
     table: &Table,
@@ -39,7 +39,7 @@ pub(crate) fn grow_forest(
     Ok(training_set(table, order, columns)?.grow_forest(trees, seed, step)?)
 }
 
-/// Why nothing can be learned from a table with so many rows of two labels, of which it takes so many rows to divide by.
+/// The error of a table with too few rows of two labels: `paired` in the whole table, of which `dividing` rows of any kind are used.
 fn too_few(table: &Table, paired: usize, dividing: usize) -> Error {
     let (rows, least) = (table.rows(), SPARSE_BELOW_ROWS);
     PartitionError::TooFewRows { rows, paired, least, halved: dividing < rows }.into()

@@ -16,7 +16,7 @@ mod targets;
 mod vote_moments;
 
 pub use assignment::Forest;
-pub(crate) use honest::{Halves, tree};
+pub(crate) use honest::{Halves, grow_honest_tree};
 pub use honest_forest::HonestForest;
 pub(crate) use leaf_statistics::LeafStatistics;
 pub(crate) use learn::grow_forest;

@@ -1,9 +1,11 @@
-//! What trees are grown on: the unbiased Brier decomposition of every item.
+//! The targets of trees: the unbiased Brier decomposition of each row.
 
 use crate::table::Table;
 
-/// The two targets of each row, standardised, and its weight. A loss never enters: partitions that tell these two apart
-/// tell the decompositions of other losses apart as well.
+/// The two targets of each row, divided by their standard deviations, and its weight.
+///
+/// They do not depend on the task's loss. A partition that separates rows by the Brier decomposition also separates them by those of other
+/// losses.
 ///
 /// * irreducible: Û = (k/(k−1))(1 − ‖ȳ‖²), unbiased for 1 − ‖p*‖² from two labels on,
 /// * reducible: u − Û with u = 1 − 2⟨ȳ, f⟩ + ‖f‖², unbiased for ‖p* − f‖².
@@ -13,24 +15,25 @@ pub(super) struct Targets {
     pub(super) weights: Vec<f64>,
 }
 
-/// A row's irreducible and reducible Brier loss; `None` with one label.
-pub(super) fn split(table: &Table, row: usize, dist: &mut [f64]) -> Option<[f64; 2]> {
+/// The irreducible and the reducible Brier loss of a row, without bias; `None` if it has one label. `dist` is a buffer.
+pub(super) fn brier_decomposition(table: &Table, row: usize, dist: &mut [f64]) -> Option<[f64; 2]> {
     let votes = table.votes(row)?;
     let (irreducible, k) = (votes.disagreement()?, votes.k() as f64);
     table.dist_into(row, dist);
-    let (mut served, mut square) = (0.0, 0.0);
+    let (mut product, mut square) = (0.0, 0.0);
     for (&n, f) in votes.counts().iter().zip(dist) {
-        served += f64::from(n) / k * *f;
+        product += f64::from(n) / k * *f;
         square += *f * *f;
     }
-    Some([irreducible, 1.0 - 2.0 * served + square - irreducible])
+    Some([irreducible, 1.0 - 2.0 * product + square - irreducible])
 }
 
 impl Targets {
     /// The targets of rows that all carry two labels or more.
-    pub(super) fn of(table: &Table, rows: &[u32]) -> Self {
+    pub(super) fn new(table: &Table, rows: &[u32]) -> Self {
         let mut dist = vec![0.0; table.classes().len()];
-        let mut values: Vec<[f64; 2]> = rows.iter().filter_map(|&row| split(table, row as usize, &mut dist)).collect();
+        let mut values: Vec<[f64; 2]> =
+            rows.iter().filter_map(|&row| brier_decomposition(table, row as usize, &mut dist)).collect();
         let weights: Vec<f64> = rows.iter().map(|&row| table.weight(row as usize)).collect();
         let all: f64 = weights.iter().sum();
         let mean =

@@ -7,11 +7,11 @@ use statrs::function::erf::erfc;
 use super::difference_prior::DifferencePrior;
 use super::forecast::WIDENING;
 
-/// The two limits of a difference that has one unbiased estimate differ by at most this.
-const UNBIASED: f64 = 1e-12;
+/// The largest gap between the two limits of a difference that has an unbiased estimate.
+const MAX_GAP_IF_UNBIASED: f64 = 1e-12;
 
 /// Draws of the cost differences of a cell after more items or labels.
-pub(super) struct Later {
+pub(super) struct FutureDifferences {
     pub(super) actions: usize,
     /// For each draw and pair of actions, the largest possible cost difference, without sampling errors.
     pub(super) highs: Vec<Vec<f64>>,
@@ -20,16 +20,16 @@ pub(super) struct Later {
     /// For each pair, the standard error of the difference.
     pub(super) errors: Vec<f64>,
     /// For each pair, the expected shrinkage of the difference towards the prior mean.
-    pub(super) pulls: Vec<f64>,
+    pub(super) shrinkage: Vec<f64>,
 }
 
-impl Later {
-    /// The draws with their mean moved to the present difference if that has an unbiased estimate, and [`WIDENING`] times as far from it. No
-    /// law of p* predicts the direction of the change better.
+impl FutureDifferences {
+    /// The draws centred at the present difference, if that has an unbiased estimate, with their deviations multiplied by [`WIDENING`]. No law
+    /// of p* predicts the direction of the change better.
     pub(super) fn centred(mut self, now: &[f64]) -> Self {
         for (a, b) in (0..self.actions).flat_map(|a| (0..a).map(move |b| (a, b))) {
             let (there, back) = (a * self.actions + b, b * self.actions + a);
-            if (now[there] + now[back]).abs() <= UNBIASED {
+            if (now[there] + now[back]).abs() <= MAX_GAP_IF_UNBIASED {
                 let (centre, mean) = ((now[there] - now[back]) / 2.0, self.moments(there).0);
                 for highs in &mut self.highs {
                     let middle = (highs[there] - highs[back]) / 2.0;
@@ -42,18 +42,18 @@ impl Later {
         self
     }
 
-    /// The draws shrunk towards the prior: differences that look large are overestimates.
+    /// The draws shrunk towards the prior, since large estimated differences are overestimates on average.
     pub(super) fn shrunk(mut self, prior: &DifferencePrior) -> Self {
         for (a, b) in (0..self.actions).flat_map(|a| (0..a).map(move |b| (a, b))) {
             let (there, back) = (a * self.actions + b, b * self.actions + a);
             let (mean, step) = self.moments(there);
             let [expected, variance] = prior.of_pair(a, b);
             let spread = variance + self.errors[there].powi(2);
-            let pull = step / (step + spread);
-            (self.pulls[there], self.pulls[back]) = (pull, pull);
+            let shrinkage = step / (step + spread);
+            (self.shrinkage[there], self.shrinkage[back]) = (shrinkage, shrinkage);
             for highs in &mut self.highs {
                 let middle = (highs[there] - highs[back]) / 2.0;
-                let by = pull * (expected - mean) + ((1.0 - pull).sqrt() - 1.0) * (middle - mean);
+                let by = shrinkage * (expected - mean) + ((1.0 - shrinkage).sqrt() - 1.0) * (middle - mean);
                 highs[there] += by;
                 highs[back] -= by;
             }
@@ -82,7 +82,7 @@ impl Later {
         let gain = |other: usize| {
             let pair = taken * self.actions + other;
             let ([expected, variance], error) = (prior.of_pair(taken, other), self.errors[pair]);
-            let mean = ahead[other] + self.pulls[pair] * (expected - ahead[other]);
+            let mean = ahead[other] + self.shrinkage[pair] * (expected - ahead[other]);
             let trust = variance / (variance + error * error);
             let (share, sum) = positive_part(mean, self.moments(pair).1.sqrt());
             trust * sum + (1.0 - trust) * expected * share
@@ -132,16 +132,16 @@ mod tests {
     fn cells_are_determined_by_an_action_that_beats_all_others() {
         // Of three actions the first beats the second, but not the third.
         let highs = vec![0.0, -0.2, 0.1, 0.3, 0.0, 0.4, 0.1, 0.3, 0.0];
-        let later = |reach: f64, highs: &[f64]| Later {
+        let draws = |reach: f64, highs: &[f64]| FutureDifferences {
             actions: 3,
             highs: vec![highs.to_vec(); 4],
             reach: vec![reach; 9],
             errors: vec![0.0; 9],
-            pulls: vec![0.0; 9],
+            shrinkage: vec![0.0; 9],
         };
-        assert_eq!(later(0.0, &highs).chance(), 0.0);
+        assert_eq!(draws(0.0, &highs).chance(), 0.0);
         let mut beaten = highs.clone();
         beaten[2] = -0.1;
-        assert_eq!((later(0.05, &beaten).chance(), later(0.15, &beaten).chance()), (1.0, 0.0));
+        assert_eq!((draws(0.05, &beaten).chance(), draws(0.15, &beaten).chance()), (1.0, 0.0));
     }
 }
