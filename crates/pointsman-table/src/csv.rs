@@ -88,7 +88,7 @@ impl Source for CsvSource {
             }
             let with_points;
             if self.sign == Some(DecimalSign::Comma) {
-                with_points = row.with_decimal_points()?;
+                with_points = row.with_decimal_points(self.kept.as_deref().unwrap_or_default())?;
                 row.record = &with_points;
             }
             out.rows.push(at.row);
@@ -127,23 +127,26 @@ struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// The record with decimal points for decimal commas. A number with a point is refused: it may separate thousands.
-    fn with_decimal_points(&self) -> Result<ByteRecord> {
+    /// The record with decimal points for decimal commas, also in columns of numbers that are kept without being read. A number that is
+    /// read and has a point is refused: it may separate thousands.
+    fn with_decimal_points(&self, kept: &[(String, bool)]) -> Result<ByteRecord> {
         let mut values: Vec<Vec<u8>> = self.record.iter().map(<[u8]>::to_vec).collect();
-        for group in self.layout.real_groups() {
+        for (value, _) in values.iter_mut().zip(kept).filter(|(_, (_, is_number))| *is_number) {
+            let number = with_decimal_point(value);
+            if !value.contains(&b'.') && number::real_from_text(&number).is_ok() {
+                *value = number;
+            }
+        }
+        for group in self.layout.groups() {
             for (key, &field) in group.fields().iter().enumerate() {
-                let value = &mut values[field];
-                if value.contains(&b'.') {
+                if self.record[field].contains(&b'.') {
                     let why = format!(
                         "{} has a point, but other numbers of the file have decimal commas: use one of them",
-                        shown(&String::from_utf8_lossy(value))
+                        shown(&String::from_utf8_lossy(&self.record[field]))
                     );
                     return Err(self.at.value(group.column(self.at.row, Some(key)), why));
                 }
-                // A number with several commas stays invalid.
-                if let Some(place) = value.iter().position(|byte| *byte == b',') {
-                    value[place] = b'.';
-                }
+                values[field] = with_decimal_point(&self.record[field]);
             }
         }
         Ok(ByteRecord::from(values))
@@ -190,6 +193,12 @@ impl RowValues for Row<'_> {
         out.push(self.cell(field)?.id_at(self.at, &self.layout.names[field])?);
         Ok(())
     }
+}
+
+/// A number with a point in place of its first comma: one with several commas stays invalid.
+fn with_decimal_point(number: &[u8]) -> Vec<u8> {
+    let comma = number.iter().position(|byte| *byte == b',');
+    number.iter().enumerate().map(|(place, byte)| if Some(place) == comma { b'.' } else { *byte }).collect()
 }
 
 /// A value of a record, without white space around it.

@@ -162,16 +162,13 @@ impl Layout {
         Self::find("", &[field], Hints::default(), &predictions).ok()
     }
 
-    /// The groups of numbers other than counts.
-    pub(crate) fn real_groups(&self) -> impl Iterator<Item = &ColumnGroup> {
-        [Some(&self.probs), self.truth.as_ref(), self.features.as_ref(), self.weight.as_ref()]
+    /// The groups of numbers.
+    pub(crate) fn groups(&self) -> impl Iterator<Item = &ColumnGroup> {
+        let optional = [&self.truth, &self.features, &self.weight, &self.votes];
+        [&self.probs]
             .into_iter()
-            .flatten()
+            .chain(optional.into_iter().flatten())
             .chain(self.oracles.iter().map(|(_, group)| group))
-    }
-
-    fn groups(&self) -> impl Iterator<Item = &ColumnGroup> {
-        self.real_groups().chain(&self.votes)
     }
 
     /// How many numbers a row has.
