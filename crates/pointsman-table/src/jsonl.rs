@@ -178,7 +178,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// Reads numbers by key or in order; `absent` is the value of a key that a map leaves out, if it may.
+    /// Reads numbers by key or in order; `absent` is the value of a key that a map leaves out or has as null, if it may.
     fn numbers<T: Copy>(
         &self,
         group: &ColumnGroup,
@@ -209,6 +209,10 @@ impl<'a> Row<'a> {
                 let mut found = 0;
                 for (key, name) in group.keys.iter().enumerate() {
                     out.push(match (entry(entries, name, key), absent) {
+                        (Some(Json::Null), Some(absent)) => {
+                            found += 1;
+                            absent
+                        }
                         (Some(value), _) => {
                             found += 1;
                             number(value).map_err(|why| self.error(group, Some(key), why))?

@@ -121,6 +121,23 @@ fn columns_with_decimal_commas_are_passed_on_so_that_they_can_be_read() {
     assert!(written.contains(",1.5,\"9,99\"\n") && written.contains("\"1.000,5\""), "{written}");
 }
 
+/// A struct has the same classes in every row: those that a row leaves out are null.
+#[test]
+fn maps_of_votes_that_leave_out_classes_can_be_read_after_copying() {
+    let folder = Folder::new();
+    let text = "{\"probs\":{\"a\":0.5,\"b\":0.25,\"c\":0.25},\"votes\":{\"b\":2}}\n\
+                {\"probs\":{\"a\":0.5,\"b\":0.25,\"c\":0.25},\"votes\":{\"a\":3,\"b\":1}}\n";
+    let from = folder.file("in.jsonl", text);
+    let read = |path: &Path| read_frame(path, &ReadOptions::default()).unwrap().table;
+    assert_eq!(read(&from).votes(0).unwrap().counts(), [0, 2, 0]);
+    for name in ["out.parquet", "out.arrow"] {
+        let [to, back] = [name, "back.jsonl"].map(|name| folder.path(name));
+        copy(&from, &to, 10).unwrap();
+        copy(&to, &back, 10).unwrap();
+        assert_eq!([read(&to), read(&back)], [read(&from), read(&from)], "{name}");
+    }
+}
+
 #[test]
 fn text_that_is_not_utf_8_passes_through_csv_only() {
     let folder = Folder::new();
