@@ -49,8 +49,10 @@ const ROWS_TO_FIND_NUMBERS: u64 = 100;
 
 pub(crate) fn open(input: Input, delimiter: Delimiter, options: &ReadOptions) -> Result<CsvSource> {
     let records = Records::open(input, delimiter)?;
-    let fields: Vec<Field> =
-        records.header.iter().map(|name| Field { name: name.clone(), shape: Shape::Scalar }).collect();
+    let first =
+        |i: usize| records.first.get(i).and_then(|value| number::text(value).ok()).map(|text| text.trim().to_owned());
+    let field = |(i, name): (usize, &String)| Field { name: name.clone(), shape: Shape::Scalar, first: first(i) };
+    let fields: Vec<Field> = records.header.iter().enumerate().map(field).collect();
     let layout = Layout::find(&records.name, &fields, Hints::default(), options)?;
     let is_number = |name: &String| (name.clone(), options.columns.has_role(name, true, &layout.classes));
     let kept = options.keep_columns.then(|| layout.names.iter().map(is_number).collect());
@@ -268,6 +270,8 @@ impl Read for RecordReader {
 pub(crate) struct Records {
     pub(crate) name: String,
     pub(crate) header: Vec<String>,
+    /// The first row as far as the first bytes show it, for messages.
+    first: ByteRecord,
     reader: Reader<RecordReader>,
     record: ByteRecord,
     bytes: Bytes,
@@ -293,7 +297,13 @@ impl Records {
         Self::read(name, stream, bytes, delimiter)
     }
 
-    fn read(name: String, stream: BufReader<Counted>, bytes: Bytes, delimiter: Delimiter) -> Result<Self> {
+    fn read(name: String, mut stream: BufReader<Counted>, bytes: Bytes, delimiter: Delimiter) -> Result<Self> {
+        let start = stream.fill_buf().map_err(|e| Error::file(&name, e.to_string()))?;
+        let mut rows = ReaderBuilder::new().delimiter(delimiter.byte()).flexible(true).from_reader(start);
+        let mut first = ByteRecord::new();
+        if !rows.read_byte_record(&mut first).is_ok_and(|is_there| is_there) {
+            first.clear();
+        }
         // A line end is appended, so that every record ends with one.
         let stream = RecordReader::new(stream.chain(b"\n".as_slice()));
         // Rows of another length are refused below, with a message that says what to do.
@@ -309,7 +319,7 @@ impl Records {
         let header: std::result::Result<Vec<String>, String> =
             record.iter().map(|field| number::text(field).map(|name| name.trim().to_owned())).collect();
         let header = header.map_err(|why| Error::file(&name, format!("header: {why}")))?;
-        Ok(Self { name, header, reader, record, bytes, row: 0 })
+        Ok(Self { name, header, first, reader, record, bytes, row: 0 })
     }
 
     pub(crate) fn next(&mut self) -> Result<Option<(RowAt<'_>, &ByteRecord)>> {

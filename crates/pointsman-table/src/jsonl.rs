@@ -1,5 +1,6 @@
 //! JSONL: one object per line, its fields wide, nested or both.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Read};
 
@@ -39,7 +40,11 @@ pub(crate) fn open(input: Input, options: &ReadOptions) -> Result<JsonlSource> {
     let first = lines.next()?.map(|(_, object)| object);
     let layout = match &first {
         Some(object) => {
-            let field = |(name, value): &(String, Json)| Field { name: name.clone(), shape: value.shape() };
+            let field = |(name, value): &(String, Json)| Field {
+                name: name.clone(),
+                shape: value.shape(),
+                first: value.cell().and_then(|cell| cell.text().map(Cow::into_owned)),
+            };
             let fields: Vec<Field> = object.iter().map(field).collect();
             Layout::find(&lines.name, &fields, Hints { sparse: true, ..Hints::default() }, options)?
         }

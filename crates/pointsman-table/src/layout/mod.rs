@@ -28,6 +28,8 @@ pub(crate) enum Shape {
 pub(crate) struct Field {
     pub(crate) name: String,
     pub(crate) shape: Shape,
+    /// The single value of the first row as text, for messages; `None` if it is not known.
+    pub(crate) first: Option<String>,
 }
 
 /// What a format knows besides its columns.
@@ -156,7 +158,7 @@ impl Layout {
     pub(crate) fn without_rows(options: &ReadOptions) -> Option<Self> {
         let name = options.columns.field(Role::Probs).clone();
         let classes = options.classes.as_ref().filter(|_| options.allow_empty)?;
-        let field = Field { name, shape: scalars_by_key(classes) };
+        let field = Field { name, shape: scalars_by_key(classes), first: None };
         let predictions =
             ReadOptions { columns: options.columns.clone(), need: Need::Predictions, ..ReadOptions::default() };
         Self::find("", &[field], Hints::default(), &predictions).ok()
@@ -212,5 +214,5 @@ fn completed_by(field: &Field, options: &ReadOptions) -> Field {
         (Shape::Keyed(entries), Some(keys)) if entries.is_empty() => scalars_by_key(keys),
         (shape, _) => shape.clone(),
     };
-    Field { name: field.name.clone(), shape }
+    Field { name: field.name.clone(), shape, first: None }
 }
