@@ -101,6 +101,14 @@ impl ColumnGroup {
         }
     }
 
+    /// All columns, as messages name them.
+    pub(crate) fn columns(&self) -> String {
+        match &self.location {
+            Location::Wide(_) => self.column(0, None),
+            Location::List(_) | Location::Keyed(_) => self.name.clone(),
+        }
+    }
+
     /// The top-level fields it is read from.
     pub(crate) fn fields(&self) -> &[usize] {
         match &self.location {
