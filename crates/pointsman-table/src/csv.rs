@@ -49,8 +49,10 @@ const ROWS_TO_FIND_NUMBERS: u64 = 100;
 
 pub(crate) fn open(input: Input, delimiter: Delimiter, options: &ReadOptions) -> Result<CsvSource> {
     let records = Records::open(input, delimiter)?;
-    let fields: Vec<Field> =
-        records.header.iter().map(|name| Field { name: name.clone(), shape: Shape::Scalar }).collect();
+    let first =
+        |i: usize| records.first.get(i).and_then(|value| number::text(value).ok()).map(|text| text.trim().to_owned());
+    let field = |(i, name): (usize, &String)| Field { name: name.clone(), shape: Shape::Scalar, first: first(i) };
+    let fields: Vec<Field> = records.header.iter().enumerate().map(field).collect();
     let layout = Layout::find(&records.name, &fields, Hints::default(), options)?;
     let is_number = |name: &String| (name.clone(), options.columns.has_role(name, true, &layout.classes));
     let kept = options.keep_columns.then(|| layout.names.iter().map(is_number).collect());
@@ -88,7 +90,7 @@ impl Source for CsvSource {
             }
             let with_points;
             if self.sign == Some(DecimalSign::Comma) {
-                with_points = row.with_decimal_points()?;
+                with_points = row.with_decimal_points(self.kept.as_deref().unwrap_or_default())?;
                 row.record = &with_points;
             }
             out.rows.push(at.row);
@@ -127,23 +129,26 @@ struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// The record with decimal points for decimal commas. A number with a point is refused: it may separate thousands.
-    fn with_decimal_points(&self) -> Result<ByteRecord> {
+    /// The record with decimal points for decimal commas, also in columns of numbers that are kept without being read. A number that is
+    /// read and has a point is refused: it may separate thousands.
+    fn with_decimal_points(&self, kept: &[(String, bool)]) -> Result<ByteRecord> {
         let mut values: Vec<Vec<u8>> = self.record.iter().map(<[u8]>::to_vec).collect();
-        for group in self.layout.real_groups() {
+        for (value, _) in values.iter_mut().zip(kept).filter(|(_, (_, is_number))| *is_number) {
+            let number = with_decimal_point(value);
+            if !value.contains(&b'.') && number::real_from_text(&number).is_ok() {
+                *value = number;
+            }
+        }
+        for group in self.layout.groups() {
             for (key, &field) in group.fields().iter().enumerate() {
-                let value = &mut values[field];
-                if value.contains(&b'.') {
+                if self.record[field].contains(&b'.') {
                     let why = format!(
                         "{} has a point, but other numbers of the file have decimal commas: use one of them",
-                        shown(&String::from_utf8_lossy(value))
+                        shown(&String::from_utf8_lossy(&self.record[field]))
                     );
                     return Err(self.at.value(group.column(self.at.row, Some(key)), why));
                 }
-                // A number with several commas stays invalid.
-                if let Some(place) = value.iter().position(|byte| *byte == b',') {
-                    value[place] = b'.';
-                }
+                values[field] = with_decimal_point(&self.record[field]);
             }
         }
         Ok(ByteRecord::from(values))
@@ -190,6 +195,12 @@ impl RowValues for Row<'_> {
         out.push(self.cell(field)?.id_at(self.at, &self.layout.names[field])?);
         Ok(())
     }
+}
+
+/// A number with a point in place of its first comma: one with several commas stays invalid.
+fn with_decimal_point(number: &[u8]) -> Vec<u8> {
+    let comma = number.iter().position(|byte| *byte == b',');
+    number.iter().enumerate().map(|(place, byte)| if Some(place) == comma { b'.' } else { *byte }).collect()
 }
 
 /// A value of a record, without white space around it.
@@ -259,6 +270,8 @@ impl Read for RecordReader {
 pub(crate) struct Records {
     pub(crate) name: String,
     pub(crate) header: Vec<String>,
+    /// The first row as far as the first bytes show it, for messages.
+    first: ByteRecord,
     reader: Reader<RecordReader>,
     record: ByteRecord,
     bytes: Bytes,
@@ -284,7 +297,13 @@ impl Records {
         Self::read(name, stream, bytes, delimiter)
     }
 
-    fn read(name: String, stream: BufReader<Counted>, bytes: Bytes, delimiter: Delimiter) -> Result<Self> {
+    fn read(name: String, mut stream: BufReader<Counted>, bytes: Bytes, delimiter: Delimiter) -> Result<Self> {
+        let start = stream.fill_buf().map_err(|e| Error::file(&name, e.to_string()))?;
+        let mut rows = ReaderBuilder::new().delimiter(delimiter.byte()).flexible(true).from_reader(start);
+        let mut first = ByteRecord::new();
+        if !rows.read_byte_record(&mut first).is_ok_and(|is_there| is_there) {
+            first.clear();
+        }
         // A line end is appended, so that every record ends with one.
         let stream = RecordReader::new(stream.chain(b"\n".as_slice()));
         // Rows of another length are refused below, with a message that says what to do.
@@ -300,7 +319,7 @@ impl Records {
         let header: std::result::Result<Vec<String>, String> =
             record.iter().map(|field| number::text(field).map(|name| name.trim().to_owned())).collect();
         let header = header.map_err(|why| Error::file(&name, format!("header: {why}")))?;
-        Ok(Self { name, header, reader, record, bytes, row: 0 })
+        Ok(Self { name, header, first, reader, record, bytes, row: 0 })
     }
 
     pub(crate) fn next(&mut self) -> Result<Option<(RowAt<'_>, &ByteRecord)>> {

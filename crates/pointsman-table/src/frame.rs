@@ -30,8 +30,10 @@ pub struct Frame {
     pub columns: Vec<(String, InputColumn)>,
     /// How rows and annotations were matched, if a whole table was joined.
     pub joined: Option<Joined>,
-    /// The sums of probabilities that were divided by their sum, if any were.
+    /// The sums of predictions that were divided by their sum, if any were.
     pub sums: Option<Sums>,
+    /// The same for the truth and for other models, with the columns as messages name them: `oracle_gpt_*`.
+    pub other_sums: Vec<(String, Sums)>,
     /// Files whose classes are in another order than was asked for, or than in the first file.
     pub reordered: Vec<String>,
     /// If there are no features: the unused columns of numbers, which may be features under another name.
@@ -177,6 +179,12 @@ impl Frame {
         self.ignored_votes |= other.ignored_votes;
         self.rows_without_labels += other.rows_without_labels;
         self.sums = Sums::merged(self.sums, other.sums);
+        for (columns, sums) in other.other_sums {
+            match self.other_sums.iter_mut().find(|(own, _)| *own == columns) {
+                Some((_, own)) => *own = own.with(sums),
+                None => self.other_sums.push((columns, sums)),
+            }
+        }
         self.reordered.extend(other.reordered);
         self.files.extend(other.files.into_iter().map(|(first, file)| (first + rows, file)));
         Ok(())

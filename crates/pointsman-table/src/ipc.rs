@@ -27,7 +27,7 @@ const END: [u8; 8] = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
 pub(crate) fn open(input: Input, options: &ReadOptions) -> Result<ArrowSource> {
     let (messages, fields) = Messages::open(input)?;
     let empty = messages.ready.iter().all(|batch| batch.num_rows() == 0) && messages.done;
-    let layout = Layout::find(&messages.name, &fields, Hints { empty, ..Hints::default() }, options)?;
+    let layout = Layout::find(&messages.name, &fields, Hints { empty, sparse: true, ..Hints::default() }, options)?;
     let schema = messages.schema()?;
     let kept = if options.keep_columns { all_columns(&schema) } else { Vec::new() };
     let (name, bytes) = (messages.name.clone(), messages.bytes.clone());

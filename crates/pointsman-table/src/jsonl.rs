@@ -1,5 +1,6 @@
 //! JSONL: one object per line, its fields wide, nested or both.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Read};
 
@@ -39,7 +40,11 @@ pub(crate) fn open(input: Input, options: &ReadOptions) -> Result<JsonlSource> {
     let first = lines.next()?.map(|(_, object)| object);
     let layout = match &first {
         Some(object) => {
-            let field = |(name, value): &(String, Json)| Field { name: name.clone(), shape: value.shape() };
+            let field = |(name, value): &(String, Json)| Field {
+                name: name.clone(),
+                shape: value.shape(),
+                first: value.cell().and_then(|cell| cell.text().map(Cow::into_owned)),
+            };
             let fields: Vec<Field> = object.iter().map(field).collect();
             Layout::find(&lines.name, &fields, Hints { sparse: true, ..Hints::default() }, options)?
         }
@@ -178,7 +183,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// Reads numbers by key or in order; `absent` is the value of a key that a map leaves out, if it may.
+    /// Reads numbers by key or in order; `absent` is the value of a key that a map leaves out or has as null, if it may.
     fn numbers<T: Copy>(
         &self,
         group: &ColumnGroup,
@@ -209,6 +214,10 @@ impl<'a> Row<'a> {
                 let mut found = 0;
                 for (key, name) in group.keys.iter().enumerate() {
                     out.push(match (entry(entries, name, key), absent) {
+                        (Some(Json::Null), Some(absent)) => {
+                            found += 1;
+                            absent
+                        }
                         (Some(value), _) => {
                             found += 1;
                             number(value).map_err(|why| self.error(group, Some(key), why))?

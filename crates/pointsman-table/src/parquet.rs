@@ -25,7 +25,7 @@ const MAX_BATCH_BYTES: u64 = 1 << 24;
 pub(crate) fn open(input: Input, options: &ReadOptions) -> Result<ArrowSource> {
     let parquet = Parquet::open(input)?;
     let rows = u64::try_from(parquet.metadata.metadata().file_metadata().num_rows()).unwrap_or(0);
-    let hints = Hints { empty: rows == 0, ..Hints::default() };
+    let hints = Hints { empty: rows == 0, sparse: true, ..Hints::default() };
     let layout = Layout::find(&parquet.name, &parquet.fields()?, hints, options)?;
     let schema = parquet.metadata.schema().clone();
     let (used, max_rows, kept) = if options.keep_columns {

@@ -7,7 +7,7 @@ use crate::error::{Error, Parsed, Result};
 use crate::frame::Frame;
 use crate::input_column::InputRows;
 use crate::layout::{ColumnGroup, Layout};
-use crate::normalize::Divider;
+use crate::normalize::divide;
 
 /// Rows of a file whose values are read by their role; every format implements it.
 pub(crate) trait RowValues {
@@ -114,10 +114,14 @@ impl RawRows {
     /// probabilities are divided by their sums.
     pub(crate) fn build(mut self, file: &str, layout: &Layout, joined: bool, normalize: bool) -> Result<Frame> {
         let columns = std::mem::take(&mut self.inputs).finish().map_err(|why| Error::file(file, why))?;
-        let mut divider = Divider::new(self.rows.len());
+        let (mut sums, mut other_sums) = (None, Vec::new());
         if normalize {
-            let distributions = self.oracles.iter_mut().chain([&mut self.probs, &mut self.truth]);
-            distributions.for_each(|values| divider.divide(values, layout.classes.len()));
+            let width = layout.classes.len();
+            sums = divide(&mut self.probs, width);
+            let groups = layout.truth.iter().chain(layout.oracles.iter().map(|(_, group)| group));
+            let truth = layout.truth.as_ref().map(|_| &mut self.truth);
+            let values = truth.into_iter().chain(&mut self.oracles);
+            other_sums = groups.zip(values).filter_map(|(g, v)| Some((g.columns(), divide(v, width)?))).collect();
         }
         let errors = CoreErrors { file, layout, rows: &self.rows, lines: &self.lines, normalize };
         let translate = |error| errors.translate(error);
@@ -147,7 +151,8 @@ impl RawRows {
             rows_without_labels: self.without_labels,
             columns,
             joined: None,
-            sums: divider.sums(),
+            sums,
+            other_sums,
             reordered: layout.reordered.then(|| file.to_owned()).into_iter().collect(),
             unused_numeric: Vec::new(),
             files: vec![(0, file.to_owned())],

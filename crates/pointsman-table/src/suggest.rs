@@ -20,7 +20,8 @@ pub fn did_you_mean<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -
     }
 }
 
-fn closest<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+/// The name that differs from the given one in case and spacing only, or in few letters.
+pub(crate) fn closest<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = letters(given);
     // At most one letter in three may differ.
     let max_distance = wanted.len() / 3;

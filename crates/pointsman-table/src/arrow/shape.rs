@@ -1,8 +1,10 @@
 //! The shapes of Arrow columns, and the lists and maps in them.
 
+use std::borrow::Cow;
+
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, GenericListArray, MapArray, OffsetSizeTrait, RecordBatch};
-use arrow_schema::DataType;
+use arrow_schema::{DataType, FieldRef};
 
 use super::value::cell;
 use crate::layout::{Field, Shape};
@@ -11,7 +13,13 @@ use crate::layout::{Field, Shape};
 pub(crate) fn fields(batch: &RecordBatch) -> Vec<Field> {
     let schema = batch.schema();
     let columns = schema.fields().iter().zip(batch.columns());
-    columns.map(|(field, array)| Field { name: field.name().clone(), shape: shape(array) }).collect()
+    let first = |array: &ArrayRef| cell(array, 0).ok().and_then(|cell| cell.text().map(Cow::into_owned));
+    let field = |(field, array): (&FieldRef, &ArrayRef)| {
+        let (name, shape) = (field.name().clone(), shape(array));
+        let first = if shape == Shape::Scalar && !array.is_empty() { first(array) } else { None };
+        Field { name, shape, first }
+    };
+    columns.map(field).collect()
 }
 
 /// Whether the shape of a column is known only from its first row.

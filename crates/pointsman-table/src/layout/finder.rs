@@ -118,7 +118,7 @@ impl Finder<'_> {
             self.columns.field(Role::Votes),
             self.columns.labels,
             self.found(),
-            self.votes_hint(classes).unwrap_or_default(),
+            self.label_hint(classes).or_else(|| self.votes_hint(classes)).unwrap_or_default(),
             of_annotations.map_or(String::new(), |key| format!(
                 "; {key} is a column of annotations, but there are none: give their file, --annotations FILE"
             ))
@@ -146,7 +146,7 @@ impl Finder<'_> {
     fn unused_scalars(&self, layout: &Layout) -> Vec<usize> {
         let used = layout.used();
         let is_unused = |&i: &usize| {
-            let Field { name, shape } = &self.fields[i];
+            let Field { name, shape, .. } = &self.fields[i];
             *shape == Shape::Scalar
                 && used.binary_search(&i).is_err()
                 && !self.columns.has_role(name, true, &layout.classes)
@@ -175,10 +175,11 @@ impl Finder<'_> {
                 _ => continue,
             };
             if !is_there {
+                let label = Some(()).filter(|()| key == "labels").and_then(|()| self.label_hint(&layout.classes));
                 return Err(self.error(format!(
                     "no column named by {key}={name}, as the option columns says{}; columns found: {}",
                     self.prefix_hint(key, name).unwrap_or_default(),
-                    self.found()
+                    self.found() + &label.unwrap_or_default()
                 )));
             }
         }

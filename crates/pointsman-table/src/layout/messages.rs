@@ -2,10 +2,11 @@
 
 use std::collections::HashSet;
 
-use super::Shape;
 use super::finder::Finder;
+use super::{Field, Shape};
 use crate::error::{Error, listed};
 use crate::options::{Role, SEPARATORS, feature_key};
+use crate::suggest::closest;
 
 /// Delimiters other than commas, their names, and how they are typed.
 const DELIMITERS: [(char, &str, &str); 3] = [(';', "semicolons", ";"), ('|', "pipes", "|"), ('\t', "tabs", "\\t")];
@@ -17,7 +18,7 @@ impl Finder<'_> {
             self.columns.prefix(Role::Probs),
             self.columns.field(Role::Probs),
             self.found(),
-            self.delimiter_hint().unwrap_or_else(|| {
+            self.delimiter_hint().or_else(|| self.predictions_hint()).unwrap_or_else(|| {
                 "if they go by another name, give it: --columns probs=NAME, in Python columns={'probs': NAME}"
                     .to_owned()
             })
@@ -33,15 +34,48 @@ impl Finder<'_> {
         ))
     }
 
-    /// What to do if the votes have another prefix: one without a role that has a column for each class.
+    /// What to do if a column holds one class name per row.
+    pub(super) fn label_hint(&self, classes: &[String]) -> Option<String> {
+        let names = [self.columns.labels.as_str(), &self.columns.label, "labels", "label"];
+        let is_class = |value: &String| classes.contains(value);
+        let column = self.fields.iter().find(|field| {
+            field.shape == Shape::Scalar
+                && names.contains(&field.name.as_str())
+                && field.first.as_ref().is_some_and(is_class)
+        })?;
+        Some(format!(
+            "; column {} holds one class name per row: give labels as annotations, --annotations FILE with the columns id and label, or as \
+             a list in JSONL",
+            column.name
+        ))
+    }
+
+    /// What to do if the votes have another prefix: one without a role that has a column for each class, and no fractions.
     pub(super) fn votes_hint(&self, classes: &[String]) -> Option<String> {
-        let names: HashSet<&str> = self.fields.iter().map(|field| field.name.as_str()).collect();
+        let whole = self.fields.iter().filter(|field| !is_fraction(field));
+        let names: HashSet<&str> = whole.map(|field| field.name.as_str()).collect();
         let has_all = |prefix: &str| classes.iter().all(|class| names.contains(format!("{prefix}{class}").as_str()));
         let free = self.fields.iter().filter(|field| self.columns.wide_role(&field.name).is_none());
         let mut prefixes = free.filter_map(|field| field.name.strip_suffix(classes.first()?.as_str()));
         let prefix = prefixes.find(|prefix| !prefix.is_empty() && has_all(prefix))?;
         Some(format!(
             "; if {prefix}<class> are the votes, give their prefix: --columns votes={prefix}, in Python columns={{'votes': '{prefix}'}}"
+        ))
+    }
+
+    /// What to do if the predictions have a prefix like the one looked for, which two columns or more without a role have.
+    fn predictions_hint(&self) -> Option<String> {
+        let given = self.columns.prefix(Role::Probs);
+        let free = self.fields.iter().filter(|field| self.columns.wide_role(&field.name).is_none());
+        let names: Vec<&str> = free.map(|field| field.name.as_str()).collect();
+        let prefixes =
+            names.iter().flat_map(|name| name.match_indices(SEPARATORS).map(|(end, it)| &name[..end + it.len()]));
+        let is_shared = |prefix: &&str| {
+            names.iter().filter(|name| name.starts_with(prefix) && name.len() > prefix.len()).count() > 1
+        };
+        let prefix = closest(given, prefixes.filter(is_shared))?;
+        Some(format!(
+            "if {prefix}<class> are the predictions, give their prefix: --columns probs={prefix}, in Python columns={{'probs': '{prefix}'}}"
         ))
     }
 
@@ -76,6 +110,18 @@ impl Finder<'_> {
         })
     }
 
+    /// What to do if the features have another prefix: one that has a column for each feature that is needed.
+    fn features_hint(&self, wanted: &[String]) -> Option<String> {
+        let has_all = |prefix: &str| {
+            wanted.iter().all(|name| self.fields.iter().any(|field| field.name.strip_prefix(prefix) == Some(name)))
+        };
+        let mut prefixes = self.fields.iter().filter_map(|field| field.name.strip_suffix(wanted.first()?.as_str()));
+        let prefix = prefixes.find(|prefix| prefix.ends_with(SEPARATORS) && has_all(prefix))?;
+        Some(format!(
+            "; if {prefix} is the prefix of the features, give --columns features={prefix}, in Python columns={{'features': '{prefix}'}}"
+        ))
+    }
+
     /// The error of a feature that is not there, and how a column of the same name is given as a feature.
     pub(super) fn missing_feature(&self, name: &str, wanted: &[String]) -> Error {
         let is_column = |name: &&String| self.fields.iter().any(|field| field.name == **name);
@@ -94,8 +140,14 @@ impl Finder<'_> {
                 names("', '")
             )
         } else {
-            String::new()
+            self.features_hint(wanted).unwrap_or_default()
         };
         self.error(format!("no column {column}, which is needed; columns found: {}{hint}", self.found()))
     }
+}
+
+/// Whether the first value is known and not a whole number, so that the values are not counts.
+fn is_fraction(field: &Field) -> bool {
+    let number = field.first.as_ref().and_then(|text| text.replacen(',', ".", 1).parse::<f64>().ok());
+    number.is_some_and(|number| number.fract() != 0.0)
 }

@@ -28,6 +28,8 @@ pub(crate) enum Shape {
 pub(crate) struct Field {
     pub(crate) name: String,
     pub(crate) shape: Shape,
+    /// The single value of the first row as text, for messages; `None` if it is not known.
+    pub(crate) first: Option<String>,
 }
 
 /// What a format knows besides its columns.
@@ -99,6 +101,14 @@ impl ColumnGroup {
         }
     }
 
+    /// All columns, as messages name them.
+    pub(crate) fn columns(&self) -> String {
+        match &self.location {
+            Location::Wide(_) => self.column(0, None),
+            Location::List(_) | Location::Keyed(_) => self.name.clone(),
+        }
+    }
+
     /// The top-level fields it is read from.
     pub(crate) fn fields(&self) -> &[usize] {
         match &self.location {
@@ -156,22 +166,19 @@ impl Layout {
     pub(crate) fn without_rows(options: &ReadOptions) -> Option<Self> {
         let name = options.columns.field(Role::Probs).clone();
         let classes = options.classes.as_ref().filter(|_| options.allow_empty)?;
-        let field = Field { name, shape: scalars_by_key(classes) };
+        let field = Field { name, shape: scalars_by_key(classes), first: None };
         let predictions =
             ReadOptions { columns: options.columns.clone(), need: Need::Predictions, ..ReadOptions::default() };
         Self::find("", &[field], Hints::default(), &predictions).ok()
     }
 
-    /// The groups of numbers other than counts.
-    pub(crate) fn real_groups(&self) -> impl Iterator<Item = &ColumnGroup> {
-        [Some(&self.probs), self.truth.as_ref(), self.features.as_ref(), self.weight.as_ref()]
+    /// The groups of numbers.
+    pub(crate) fn groups(&self) -> impl Iterator<Item = &ColumnGroup> {
+        let optional = [&self.truth, &self.features, &self.weight, &self.votes];
+        [&self.probs]
             .into_iter()
-            .flatten()
+            .chain(optional.into_iter().flatten())
             .chain(self.oracles.iter().map(|(_, group)| group))
-    }
-
-    fn groups(&self) -> impl Iterator<Item = &ColumnGroup> {
-        self.real_groups().chain(&self.votes)
     }
 
     /// How many numbers a row has.
@@ -215,5 +222,5 @@ fn completed_by(field: &Field, options: &ReadOptions) -> Field {
         (Shape::Keyed(entries), Some(keys)) if entries.is_empty() => scalars_by_key(keys),
         (shape, _) => shape.clone(),
     };
-    Field { name: field.name.clone(), shape }
+    Field { name: field.name.clone(), shape, first: None }
 }

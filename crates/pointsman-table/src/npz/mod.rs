@@ -93,7 +93,7 @@ fn field(entry: &Entry, header: Option<&Header>, columns: &Columns) -> Field {
         Some((_, [_, width])) => Shape::List(usize::try_from(*width).unwrap_or(usize::MAX)),
         _ => Shape::Scalar,
     };
-    Field { name: entry.name.clone(), shape }
+    Field { name: entry.name.clone(), shape, first: None }
 }
 
 /// The names of the columns that the lists of an array become, if its classes or features have names.

@@ -205,7 +205,9 @@ impl Columns {
             || field == self.weight
             || field == self.labels
             || self.wide_role(field).is_some_and(|(role, rest)| {
-                role != Role::Oracles || !single || model_and_class(rest, classes).is_some()
+                // With a prefix of its own, the columns of a single model are `<prefix><class>`.
+                let is_class = || self.has_name("oracles") && classes.iter().any(|class| class == rest);
+                role != Role::Oracles || !single || is_class() || model_and_class(rest, classes).is_some()
             })
     }
 }

@@ -194,8 +194,16 @@ impl FromStr for Filter {
 
     fn from_str(text: &str) -> Result<Self> {
         match text.split_once('=') {
+            Some((column, value)) if column.trim_end().ends_with(['<', '>', '!']) || value.starts_with('=') => {
+                Err(Error::Option(format!(
+                    "filter {text:?}: only COLUMN=VALUE is known, which keeps the rows with this value; for another condition, add a \
+                     column that says which rows meet it"
+                )))
+            }
             Some((column, value)) if !column.trim().is_empty() => Ok(Self::new(column.trim(), value.trim())),
-            _ => Err(Error::Option(format!("filter {text:?}: write COLUMN=VALUE, for example split=0"))),
+            _ => Err(Error::Option(format!(
+                "filter {text:?}: write COLUMN=VALUE, for example split=0; no other conditions are known"
+            ))),
         }
     }
 }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, Float64Array, MapArray, RecordBatch, make_array};
+use arrow_array::{Array, ArrayRef, Float64Array, MapArray, RecordBatch, StructArray, make_array};
 use arrow_schema::DataType;
 
 use crate::arrow::{ColumnSlice, FromNumber, cell, flattened, is_null, list_values, map_keys, span};
@@ -201,6 +201,29 @@ impl BatchRows<'_> {
         })
     }
 
+    /// Writes the votes of a struct. A class that is null, or that the struct does not have, got none.
+    fn votes_by_class(&self, group: &ColumnGroup, votes: &StructArray, out: &mut Vec<u32>) -> Result<()> {
+        if let Some(row) = self.rows().find(|&row| votes.is_null(row)) {
+            return Err(self.error(group, row, None, NULL_ROW));
+        }
+        let (start, width) = (out.len(), group.width());
+        out.resize(start + self.len() * width, 0);
+        for (key, class) in group.keys.iter().enumerate() {
+            let Some(array) = votes.column_by_name(class) else { continue };
+            let (places, rows): (Vec<usize>, Vec<usize>) =
+                self.rows().enumerate().filter(|(_, row)| !is_null(array, *row)).unzip();
+            if rows.is_empty() {
+                continue;
+            }
+            let mut counts = vec![0; rows.len()];
+            let column = ColumnSlice { array, first: 0, picked: Some(&rows) };
+            let written = column.write_numbers(&mut counts, 1, 0);
+            written.map_err(|(row, why)| self.error(group, row, Some(key), why))?;
+            places.into_iter().zip(counts).for_each(|(place, count)| out[start + place * width + key] = count);
+        }
+        Ok(())
+    }
+
     /// Writes one map per row, its entries in any order.
     fn maps<T: FromNumber>(&self, group: &ColumnGroup, map: &MapArray, out: &mut Vec<T>) -> Result<()> {
         let mut places = Vec::with_capacity(group.width());
@@ -263,7 +286,13 @@ impl RowValues for BatchRows<'_> {
     }
 
     fn votes(&self, group: &ColumnGroup, out: &mut Vec<u32>) -> Result<()> {
-        self.numbers(group, out)
+        match &group.location {
+            Location::Keyed(path) => match self.array_at(group, path)?.as_struct_opt() {
+                Some(votes) => self.votes_by_class(group, votes, out),
+                None => self.numbers(group, out),
+            },
+            Location::Wide(_) | Location::List(_) => self.numbers(group, out),
+        }
     }
 
     fn labels(&self, field: usize, out: &mut Vec<u32>) -> Result<()> {

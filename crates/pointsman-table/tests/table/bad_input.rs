@@ -139,6 +139,45 @@ fn needed_columns_must_be_there() {
 }
 
 #[test]
+fn refusal_of_a_table_without_votes_says_what_its_columns_may_be() {
+    let folder = Folder::new();
+    let refused = |name: &str, text: &str, columns: &str| {
+        let options = ReadOptions { need: Need::Votes, columns: columns.parse().unwrap(), ..ReadOptions::default() };
+        read_frame(folder.file(name, text), &options).unwrap_err().to_string()
+    };
+    let one_label = ["holds one class name per row", "--annotations FILE", "a list in JSONL"];
+    for (name, text, columns) in [
+        ("a.csv", "prob_a,prob_b,llm_a,llm_b,label\n1,0,0.5,0.5,b\n", ""),
+        ("a.csv", "prob_a,prob_b,labels\n1,0,a\n", ""),
+        ("a.csv", "prob_a,prob_b,answer\n1,0,a\n", "labels=answer"),
+        ("a.jsonl", "{\"probs\":{\"a\":1,\"b\":0},\"label\":\"a\"}\n", ""),
+    ] {
+        let error = refused(name, text, columns);
+        assert!(one_label.iter().all(|part| error.contains(part)) && !error.contains("votes=llm_"), "{error}");
+    }
+    // Fractions are not votes, and a column of other values has no labels.
+    let error = refused("a.csv", "prob_a,prob_b,llm_a,llm_b,label\n1,0,0.5,0.5,7\n", "");
+    assert!(!error.contains("votes=llm_") && !error.contains("holds one class"), "{error}");
+    let error = refused("a.csv", "prob_a,prob_b,n_a,n_b\n1,0,3,2\n", "");
+    assert!(error.contains("--columns votes=n_"), "{error}");
+}
+
+#[test]
+fn prefixes_that_may_be_meant_are_named() {
+    let folder = Folder::new();
+    let path = folder.file("a.csv", "id,score_a,score_b,f_length,f_age,votes_a,votes_b\n1,1,0,3,4,1,1\n");
+    let refused = |columns: &str| {
+        let features = Some(vec!["length".to_owned(), "age".to_owned()]);
+        let options = ReadOptions { features, columns: columns.parse().unwrap(), ..ReadOptions::default() };
+        read_frame(&path, &options).unwrap_err().to_string()
+    };
+    let error = refused("probs=score_");
+    assert!(error.contains("no column x_length") && error.contains("give --columns features=f_"), "{error}");
+    let error = refused("probs=scores_");
+    assert!(error.contains("no predictions") && error.contains("--columns probs=score_,"), "{error}");
+}
+
+#[test]
 fn csv_values_that_are_not_numbers_are_refused() {
     csv(
         "prob_a,prob_b\n1,0\n\"0,3\",0.7\n",

@@ -13,7 +13,8 @@ use arrow_schema::DataType;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use pointsman_table::{
-    Batches, Column, ColumnKind, Error, Format, InputColumn, Need, ReadOptions, Result, TableWriter, batches,
+    Batches, Column, ColumnKind, Columns, Error, Format, InputColumn, Need, ReadOptions, Result, TableWriter, batches,
+    read_frame,
 };
 
 use crate::support::{Folder, Precision, Sample, array, arrow_file, parquet as write_parquet, zip, zstd};
@@ -29,7 +30,11 @@ fn copy(from: &Path, to: &Path, batch_rows: usize) -> Result<Batches> {
 }
 
 fn copy_as(from: &Path, to: &Path, format: Option<Format>, batch_rows: usize) -> Result<Batches> {
-    let mut table = batches(from, &ReadOptions { batch_rows, need: Need::Predictions, ..options() })?;
+    copy_with(from, to, format, &ReadOptions { batch_rows, need: Need::Predictions, ..options() })
+}
+
+fn copy_with(from: &Path, to: &Path, format: Option<Format>, options: &ReadOptions) -> Result<Batches> {
+    let mut table = batches(from, options)?;
     let declared = |columns: &[(String, InputColumn)]| -> Vec<(String, ColumnKind)> {
         columns.iter().map(|(name, column)| (name.clone(), ColumnKind::Input(column.kind()))).collect()
     };
@@ -83,6 +88,54 @@ fn csv_is_copied_exactly_and_columns_with_a_role_become_numbers_elsewhere() {
         copied(&folder, "out.npz", "again.csv"),
         "id,prob_no,prob_yes,note,zip,true_no\n7,0.5,0.5,\"a, \"\"b\"\"\",01234,1.0\n8,1.0,0.0,,00001,NaN\nx,0.25,0.75,é,,3.0\n"
     );
+}
+
+/// Deciding reads the probabilities and the features it needs, and passes on all other columns.
+#[test]
+fn columns_with_decimal_commas_are_passed_on_so_that_they_can_be_read() {
+    let folder = Folder::new();
+    let text = "ticket;score_no;score_ja, sí;n_no;n_ja, sí;f_length;f_age;llm_no;llm_ja, sí;weight;price\n\
+                a;0,25;0,75;1;2,0;12,5;;0,025;0,975;1,5;9,99\nb;1;0;3;0;7;0,5;1;0;2;1.000,5\n";
+    let from = folder.file("in.csv", text);
+    let columns: Columns = "probs=score_,votes=n_,id=ticket,features=f_,oracles=llm_".parse().unwrap();
+    let semicolon = Some(";".parse().unwrap());
+    let whole = ReadOptions { columns: columns.clone(), ..ReadOptions::default() };
+    let deciding = ReadOptions {
+        columns,
+        delimiter: semicolon,
+        need: Need::Predictions,
+        features: Some(vec!["length".to_owned()]),
+        keep_columns: true,
+        ..ReadOptions::default()
+    };
+    let table = read_frame(&from, &ReadOptions { delimiter: semicolon, ..whole.clone() }).unwrap().table;
+    assert_eq!(table.oracles().next(), Some(("llm", &[0.025, 0.975, 1.0, 0.0][..])));
+    for name in ["out.csv", "out.tsv", "out.jsonl", "out.parquet"] {
+        let to = folder.path(name);
+        copy_with(&from, &to, None, &deciding).unwrap();
+        let again = read_frame(&to, &whole).unwrap().table;
+        // A missing feature is NaN, which is not equal to itself.
+        assert_eq!(format!("{again:?}"), format!("{table:?}"), "{name}");
+    }
+    let written = fs::read_to_string(folder.path("out.csv")).unwrap();
+    assert!(written.contains(",1.5,\"9,99\"\n") && written.contains("\"1.000,5\""), "{written}");
+}
+
+/// A struct has the same classes in every row: those that a row leaves out are null.
+#[test]
+fn maps_of_votes_that_leave_out_classes_can_be_read_after_copying() {
+    let folder = Folder::new();
+    let text = "{\"probs\":{\"a\":0.5,\"b\":0.25,\"c\":0.25},\"votes\":{\"b\":2}}\n\
+                {\"probs\":{\"a\":0.5,\"b\":0.25,\"c\":0.25},\"votes\":{\"a\":3,\"b\":1}}\n";
+    let from = folder.file("in.jsonl", text);
+    let read = |path: &Path| read_frame(path, &ReadOptions::default()).unwrap().table;
+    assert_eq!(read(&from).votes(0).unwrap().counts(), [0, 2, 0]);
+    for name in ["out.parquet", "out.arrow"] {
+        let [to, back] = [name, "back.jsonl"].map(|name| folder.path(name));
+        copy(&from, &to, 10).unwrap();
+        copy(&to, &back, 10).unwrap();
+        assert_eq!([read(&to), read(&back)], [read(&from), read(&from)], "{name}");
+    }
 }
 
 #[test]

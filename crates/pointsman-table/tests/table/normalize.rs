@@ -1,6 +1,6 @@
 //! Probabilities that do not sum to one.
 
-use pointsman_table::{Frame, ReadOptions, Result, read_frame};
+use pointsman_table::{Frame, ReadOptions, Result, Sums, read_frame, read_frames};
 
 use crate::support::Folder;
 
@@ -20,7 +20,24 @@ fn percentages_and_rounded_numbers_are_divided_by_their_sum() {
     let nested = "{\"probs\":[60,40],\"truth\":[30,70],\"oracles\":{\"gpt\":[1,3]}}\n";
     let frame = read("a.jsonl", nested, true).unwrap();
     assert_eq!((frame.table.truth(0).unwrap(), frame.sums.unwrap().rows), (&[0.3, 0.7][..], 1));
+    let others: Vec<(&str, f64)> = frame.other_sums.iter().map(|(name, sums)| (name.as_str(), sums.largest)).collect();
+    assert_eq!(others, [("truth", 100.0), ("oracles.gpt", 4.0)]);
     assert_eq!(frame.table.oracles().next(), Some(("gpt", &[0.25, 0.75][..])));
+}
+
+/// Predictions in per cent and rounded answers of another model are both probabilities.
+#[test]
+fn sums_of_predictions_and_of_other_models_are_separate() {
+    let folder = Folder::new();
+    let header = "prob_a,prob_b,votes_a,votes_b,oracle_gpt_a,oracle_gpt_b\n";
+    let paths = ["60,40,1,0,0.498,0.5", "61,38,1,0,0.5,0.48"]
+        .map(|row| folder.file(&format!("{}.csv", &row[..2]), format!("{header}{row}\n")));
+    let options = ReadOptions { normalize: true, ..ReadOptions::default() };
+    let frame = read_frames(&paths, &options).unwrap();
+    let range = |sums: &Sums| (sums.rows, sums.least, sums.largest);
+    assert_eq!(frame.sums.as_ref().map(range), Some((2, 99.0, 100.0)));
+    let [(name, sums)] = frame.other_sums.as_slice() else { panic!("{:?}", frame.other_sums) };
+    assert_eq!((name.as_str(), range(sums)), ("oracle_gpt_*", (2, 0.98, 0.998)));
 }
 
 /// Rows that can be read without the option do not change in any bit.

@@ -37,6 +37,15 @@ fn named(columns: &str) -> ReadOptions {
 }
 
 #[test]
+fn conditions_other_than_equality_are_refused() {
+    for text in ["date>=2026-08-01", "date <= 2026-08-01", "split!=0", "split==0", "age>3"] {
+        let error = text.parse::<Filter>().unwrap_err().to_string();
+        assert!(error.contains(text) && error.contains("COLUMN=VALUE"), "{error}");
+    }
+    assert_eq!("note=a>=b".parse::<Filter>().unwrap().value(), "a>=b");
+}
+
+#[test]
 fn filters_keep_the_same_rows_in_every_format() {
     let (folder, sample) = (Folder::new(), Sample::new(20));
     let mut files = vec![
