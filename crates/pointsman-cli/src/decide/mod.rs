@@ -50,6 +50,7 @@ pub(crate) fn run(args: &DecideArgs) -> anyhow::Result<()> {
     let queries = Queries::new(args, &router, &output, caps.is_some())?;
     let batches = queries.batches(caps.is_none())?;
     input::check_classes(&router, batches.classes(), &args.table)?;
+    warn_all(words::policy::unused_answers(&task, router.rows()));
     if !args.explain.is_empty() {
         return explain::queries(&router, &policy, args, batches);
     }

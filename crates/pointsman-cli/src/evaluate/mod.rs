@@ -55,6 +55,7 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<()> {
     report.calibration_error = calibration_error(args, &router, table, &policy)?;
     report.warnings.extend(warnings(args, &task, &frame, &report)?);
     report.warnings.extend(words::policy::overpriced(policy.task()));
+    report.warnings.extend(words::policy::unused_answers(&task, router.rows()));
     let traffic = replay.traffic(&router, table)?;
     report.warnings.extend(words::policy::limit_missed(&policy, &traffic, &report.evaluation.shares));
     report.next_step = Some(next_step(args, &report));
