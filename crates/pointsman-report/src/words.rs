@@ -32,10 +32,14 @@ pub(crate) fn loss_name(loss: &str) -> String {
 }
 
 impl Report {
-    /// The kind of the evaluated rows: `held-out` or `calibration`.
+    /// The kind of the evaluated rows: `held-out`, `calibration` or `partly held-out`.
     #[must_use]
     pub fn kind_of_rows(&self) -> &'static str {
-        if self.is_calibration { "calibration" } else { "held-out" }
+        match self.calibration_rows {
+            0 => "held-out",
+            seen if seen == self.evaluation.rows => "calibration",
+            _ => "partly held-out",
+        }
     }
 
     /// The saving against the simple rule that is hardest to beat, with its interval.

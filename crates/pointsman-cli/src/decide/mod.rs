@@ -158,8 +158,8 @@ fn print(
         }
         Output::Table(..) | Output::None => {
             let (remark, budget) = evaluation_step(args, policy, summary);
-            let columns = flags::columns(&args.reading);
-            (remark, format!("pointsman evaluate {router} heldout.csv{columns}{task}{budget}"))
+            let layout = flags::layout(&args.reading);
+            (remark, format!("pointsman evaluate {router} heldout.csv{layout}{task}{budget}"))
         }
     };
     next_step(&mut err, &remark, &[command])?;

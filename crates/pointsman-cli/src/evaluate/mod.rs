@@ -101,6 +101,9 @@ fn warnings(args: &EvaluateArgs, task: &Task, frame: &Frame, report: &Report) ->
     sentences.extend(words::table::reading(frame));
     sentences.extend(words::table::labels(table, &args.votes)?);
     sentences.extend(words::table::annotators(frame)?);
+    if (1..table.rows()).contains(&report.calibration_rows) && args.reading.filters.is_empty() {
+        sentences.push("--where COLUMN=VALUE keeps only the held-out rows, if a column tells them apart".to_owned());
+    }
     let [_, median, most] = labels_per_row(table);
     match report.evaluation.truth {
         Truth::Known => {}
@@ -129,7 +132,7 @@ fn warnings(args: &EvaluateArgs, task: &Task, frame: &Frame, report: &Report) ->
 
 /// What to do next.
 fn next_step(args: &EvaluateArgs, report: &Report) -> NextStep {
-    let (router, columns) = (shell_quoted(&args.router), flags::columns(&args.reading));
+    let (router, layout) = (shell_quoted(&args.router), flags::layout(&args.reading));
     let task = flags::task(&args.task);
     let gain = |name| report.evaluation.best_gain().get(name).copied().flatten();
     let gains = gain("higher-order").zip(gain("total-uncertainty"));
@@ -143,12 +146,12 @@ fn next_step(args: &EvaluateArgs, report: &Report) -> NextStep {
                 "The confidence threshold ranks better than {cells}: try other cells, or cells on features, then evaluate again:"
             ),
             commands: vec![format!(
-                "pointsman calibrate calibration.csv{columns} --partition confidence:100 -o other.safetensors"
+                "pointsman calibrate calibration.csv{layout} --partition confidence:100 -o other.safetensors"
             )],
         };
     }
     NextStep {
         remark: "Next, decide queries at these prices:".to_owned(),
-        commands: vec![format!("pointsman decide {router} queries.csv{columns}{task} -o decisions.csv")],
+        commands: vec![format!("pointsman decide {router} queries.csv{layout}{task} -o decisions.csv")],
     }
 }
