@@ -38,6 +38,19 @@ pub(crate) fn load_router(path: &Path) -> anyhow::Result<Router> {
     })
 }
 
+/// Whether a file is a router by its name.
+pub(crate) fn has_router_extension(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("safetensors"))
+}
+
+/// Refuses a table and a router given in the wrong order.
+pub(crate) fn check_order(command: &str, router: &Path, table: &Path) -> anyhow::Result<()> {
+    if Format::from_path(router).is_some() && has_router_extension(table) {
+        bail!("{}: looks like a table; the router comes first: {command} ROUTER TABLE", router.display());
+    }
+    Ok(())
+}
+
 /// The options of reading a table.
 pub(crate) fn read_options(args: &TableArgs, votes: Option<&VotesArgs>, need: Need) -> ReadOptions {
     ReadOptions {

@@ -44,6 +44,7 @@ pub(crate) fn run(args: &DecideArgs) -> anyhow::Result<()> {
     }
     let task = task::from_args(&args.task)?;
     let output = output(args)?;
+    input::check_order("decide", &args.router, &args.table)?;
     let router = input::load_router(&args.router)?;
     let policy = Arc::new(errors::compile(&router, &task, &args.router, args.task.task.first())?);
     let caps = task::caps(&args.cap, &task)?;

@@ -42,6 +42,7 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<()> {
         );
     }
     let task = task::from_args(&args.task)?;
+    input::check_order("evaluate", &args.router, &args.table)?;
     let router = input::load_router(&args.router)?;
     let policy = errors::compile(&router, &task, &args.router, args.task.task.first())?;
     let mut options = input::read_options(&args.reading, Some(&args.votes), Need::VotesOrTruth);

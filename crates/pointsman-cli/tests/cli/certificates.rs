@@ -272,6 +272,8 @@ fn uncertifiable_and_unexplainable_inputs_are_refused() {
         ("decide router.safetensors heldout.csv --abstain 0.3 --explain nobody", "no row has the id \"nobody\""),
         ("decide router.safetensors heldout.csv --abstain 0.3 --explain 0", "no row has the id \"0\""),
         ("plan heldout.csv --abstain 0.3", "that is a table"),
+        ("evaluate heldout.csv router.safetensors --abstain 0.3", "the router comes first: evaluate ROUTER TABLE"),
+        ("decide heldout.csv router.safetensors --abstain 0.3", "the router comes first: decide ROUTER TABLE"),
         ("plan router.safetensors --route gpt=0.1,measured", "oracle_gpt_cat"),
     ] {
         let run = line(path, command);
