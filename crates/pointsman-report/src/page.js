@@ -146,7 +146,7 @@
     const routes = several ? data.task.routes.map((_, i) => String(i)).filter((letter) => drawn.has(letter)) : ["r"];
     key("landscape-key", ["p", ...routes, "a", ...(drawn.has("?") ? ["?"] : [])].map((letter) => [action(letter)[0], css(action(letter)[1]), "dot"]));
     $("landscape-caption").textContent = rows.length
-      ? "Each dot is one of " + rows.length + " " + data.kind_of_rows + " rows, its colour the action taken at these prices; each ring is a cell, its area its share of the rows. "
+      ? "Each dot is one of " + rows.length + " " + data.kind_of_rows + " rows, its colour the action taken at these prices; each ring is a cell, its area its share of the rows. Cells are ranked by the forest's forecasts, made without a row's own labels; losses estimated with them need not be in that order. "
       : "Each circle is a cell; its area is its share of the " + data.kind_of_rows + " rows, its colour the action taken at these prices. ";
   }
 

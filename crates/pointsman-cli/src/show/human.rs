@@ -173,6 +173,10 @@ fn print_legend(out: &mut impl Write, policy: &Policy, factors: &[Factor], ident
     line("margin", "by how much the action beats the next best")?;
     if let [Factor::Forest { .. }] = factors {
         line("forest", "each row shows a cell as a whole; each query is decided by its own costs")?;
+        line(
+            "name",
+            "the cell's rank by the forest's forecasts, made without a row's own labels; losses estimated with them need not be in that order",
+        )?;
     }
     if (0..policy.cells().count() as u32).filter_map(|cell| policy.cell(CellId(cell))).any(|d| !d.estimate().is_known())
     {
