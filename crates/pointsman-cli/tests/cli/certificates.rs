@@ -217,6 +217,7 @@ fn row_and_its_cell_have_the_same_explanation() {
         line(path, &format!("decide router.safetensors heldout.csv {TASK} --explain 17 --json")).ok().json();
     assert_eq!((row["asked_by"].as_str(), by_number["asked_by"].as_str()), (Some("id"), Some("row")));
     assert_eq!(by_number["examples"], row["examples"]);
+    assert_eq!(row["classes"], serde_json::json!(["cat", "dog", "owl"]));
     let cell = line(path, &format!("show router.safetensors {TASK} --explain {} --json", row["cell"])).ok().json();
     for key in ["name", "rows", "action", "actions", "runner_up", "margin", "flips", "certain", "regret"] {
         assert_eq!(row[key], cell[key], "{key}");
