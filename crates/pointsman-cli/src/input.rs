@@ -165,6 +165,7 @@ pub(crate) fn differing_classes(owners: [&str; 2], [first, second]: [&[String]; 
     let suggestions =
         differing[0].iter().map(|name| pointsman_table::did_you_mean(name, differing[1].iter().map(String::as_str)));
     let meant = suggestions.into_iter().find(|meant| !meant.is_empty()).unwrap_or_default();
+    let meant = meant.strip_prefix(": ").map_or(String::new(), |meant| format!(" ({meant})"));
     let [left, right] = [listed(&differing[0]), listed(&differing[1])];
     let is_different = differing.iter().any(|names| !names.is_empty());
     is_different.then(|| format!("only the {} has {left}, only the {} has {right}{meant}", owners[0], owners[1]))

@@ -31,7 +31,7 @@
   const est = (x) => x === null || x === undefined ? "–" : Math.abs(x) < 1 ? String(Number(x.toFixed(4))) : num(x, 5);
   // The terminal rounds ties to the even digit (35.25 to 35.2); these are the only ties in binary that toFixed rounds up.
   const tenths = (x) => x % 1 === 0.25 ? x - 0.05 : x;
-  const pct = (x) => tenths(100 * x).toFixed(1) + " %";
+  const pct = (x) => tenths(100 * x).toFixed(1).replace("-", "−") + " %";
   const price = (x) => x === null ? "never" : num(x);
   const short = (text, most) => text.length > most ? text.slice(0, most - 1) + "…" : text;
   // Isolates a class name written from right to left from the rest of a cell's name.

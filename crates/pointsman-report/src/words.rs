@@ -177,7 +177,7 @@ impl Report {
             // The identified interval is reported for the hardest rule only.
             let hardest = !name.starts_with("always-");
             let open = saving.share_identified.filter(|_| hardest).map_or(String::new(), |[low, high]| {
-                format!(" (so few labels leave {:.1} % to {:.1} % open)", 100.0 * low, 100.0 * high)
+                format!(" (so few labels leave {} to {} open)", percent(low), percent(high))
             });
             format!("{} against {rule}{open}", margin(saving.share.unwrap_or(0.0), error))
         };

@@ -91,7 +91,7 @@ pub(crate) fn limit(policy: &Policy) -> Option<String> {
     };
     let random = match found.marginal > 0.0 && found.marginal < 1.0 {
         true => format!(
-            " Where routing saves exactly that price, {} of the queries are routed, at random.",
+            " Where routing saves exactly that price, {} of the queries are routed, at random, the same for the same query.",
             percent(found.marginal)
         ),
         false => String::new(),
