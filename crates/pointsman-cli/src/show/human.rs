@@ -120,8 +120,13 @@ pub(super) fn print_policy(
 /// Prints the router, the unit of its costs and, if the loss has one, its cost matrix.
 pub(super) fn print_title(out: &mut impl Write, path: &str, router: &Router, policy: &Policy) -> io::Result<()> {
     let loss = policy.task().loss();
+    // The router does not store how many rows these were.
+    let shaped = match router.partition().factors() {
+        [Factor::Tree | Factor::HonestForest { .. }] => " shaped by other rows",
+        _ => "",
+    };
     let title = format!(
-        "{BOLD}{path}{BOLD:#}: {} in {}, costs in {} per query ({loss})",
+        "{BOLD}{path}{BOLD:#}: {} in {}{shaped}, costs in {} per query ({loss})",
         counted(router.rows().rows(), "row", "rows"),
         counted(router.cells().count(), "cell", "cells"),
         loss.unit(),

@@ -188,6 +188,8 @@ fn tree_reports_the_rows_it_keeps() {
     let folder = demo();
     let run = line(folder.path(), "calibrate calibration.csv --partition tree -o r.st").ok();
     assert!(run.stdout.contains("from 5,000 rows: 2,500 estimate, 2,500 shaped the cells"), "{run:?}");
+    let shown = line(folder.path(), "show r.st --route 0.05").ok();
+    assert!(shown.words().contains("cells shaped by other rows, costs in"), "{shown:?}");
     let run = line(folder.path(), "calibrate calibration.csv --partition top-class:10 -o r.st").ok();
     assert!(run.stdout.contains("from 5,000 rows\n"), "{run:?}");
 }
