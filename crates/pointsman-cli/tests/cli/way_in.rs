@@ -227,7 +227,7 @@ fn decimal_commas_are_parsed_with_semicolons_as_delimiter() {
     assert!(bytes("commas.safetensors") == bytes("router.safetensors"));
     let decide = "decide router.safetensors export.csv --delimiter semicolon --route 0.05 -o d.parquet";
     let run = line(folder.path(), decide).ok();
-    assert!(run.stderr.contains("evaluate router.safetensors heldout.csv --delimiter semicolon --route"), "{run:?}");
+    assert!(run.stderr.contains("evaluate router.safetensors heldout.csv --delimiter ';' --route"), "{run:?}");
     let mixed = commas.replacen("0,", "0.", 40).replacen("0.", "0,", 1);
     fs::write(folder.path().join("export.csv"), mixed).unwrap();
     let run = calibrate("export.csv", "--delimiter semicolon", "mixed.safetensors");
