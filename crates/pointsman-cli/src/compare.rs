@@ -82,6 +82,12 @@ impl Files {
                 early.display()
             );
         }
+        if input::has_router_extension(&table) {
+            bail!(
+                "the table is missing: the last file, {}, is a router; pointsman compare OLD NEW TABLE --route 0.05",
+                table.display()
+            );
+        }
         Ok(Self { routers: others, table, tasks })
     }
 }

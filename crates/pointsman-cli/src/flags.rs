@@ -73,24 +73,21 @@ pub(crate) fn reading(args: &TableArgs, votes: Option<&VotesArgs>) -> String {
     let mut flags = String::new();
     let mut push = |flag: &str, value: &str| flags.push_str(&format!(" --{flag} {}", shell_quoted_text(value)));
     args.filters.iter().for_each(|filter| push("where", &filter.to_string()));
-    if let Some(format) = args.format {
-        push("format", &format.to_string());
-    }
-    if let Some(delimiter) = args.delimiter {
-        push("delimiter", &delimiter.to_string());
-    }
     if let Some(votes) = votes {
         votes.annotations.iter().for_each(|path| push("annotations", &path.display().to_string()));
         votes.first_labels.iter().for_each(|first| push("first-labels", &first.to_string()));
         votes.without.iter().for_each(|name| push("without", name));
         flags.push_str(if votes.strict { " --strict" } else { "" });
     }
-    flags + &columns(args)
+    flags + &layout(args)
 }
 
-/// The flags that another table with the same columns needs too.
-pub(crate) fn columns(args: &TableArgs) -> String {
-    let columns =
-        args.columns.as_ref().map(|columns| format!(" --columns {}", shell_quoted_text(&columns.to_string())));
-    columns.unwrap_or_default() + if args.normalize { " --normalize" } else { "" }
+/// The flags that another table of the same layout needs too.
+pub(crate) fn layout(args: &TableArgs) -> String {
+    let mut flags = String::new();
+    let mut push = |flag: &str, value: String| flags.push_str(&format!(" --{flag} {}", shell_quoted_text(&value)));
+    args.format.iter().for_each(|format| push("format", format.to_string()));
+    args.delimiter.iter().for_each(|delimiter| push("delimiter", delimiter.to_string()));
+    args.columns.iter().for_each(|columns| push("columns", columns.to_string()));
+    flags + if args.normalize { " --normalize" } else { "" }
 }

@@ -38,6 +38,19 @@ pub(crate) fn load_router(path: &Path) -> anyhow::Result<Router> {
     })
 }
 
+/// Whether a file is a router by its name.
+pub(crate) fn has_router_extension(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("safetensors"))
+}
+
+/// Refuses a table and a router given in the wrong order.
+pub(crate) fn check_order(command: &str, router: &Path, table: &Path) -> anyhow::Result<()> {
+    if Format::from_path(router).is_some() && has_router_extension(table) {
+        bail!("{}: looks like a table; the router comes first: {command} ROUTER TABLE", router.display());
+    }
+    Ok(())
+}
+
 /// The options of reading a table.
 pub(crate) fn read_options(args: &TableArgs, votes: Option<&VotesArgs>, need: Need) -> ReadOptions {
     ReadOptions {
@@ -152,6 +165,7 @@ pub(crate) fn differing_classes(owners: [&str; 2], [first, second]: [&[String]; 
     let suggestions =
         differing[0].iter().map(|name| pointsman_table::did_you_mean(name, differing[1].iter().map(String::as_str)));
     let meant = suggestions.into_iter().find(|meant| !meant.is_empty()).unwrap_or_default();
+    let meant = meant.strip_prefix(": ").map_or(String::new(), |meant| format!(" ({meant})"));
     let [left, right] = [listed(&differing[0]), listed(&differing[1])];
     let is_different = differing.iter().any(|names| !names.is_empty());
     is_different.then(|| format!("only the {} has {left}, only the {} has {right}{meant}", owners[0], owners[1]))

@@ -45,7 +45,7 @@ fn own_loss(report: &Report) -> Option<(&Detail, &LossReport)> {
 fn summary(report: &Report) -> Option<Picture> {
     let small = |chart: Chart| chart.size(620.0, 400.0).draw();
     let panels = [landscape(report)?, curves(report)?, sweep(report)?, actions(report)?];
-    let warning = report.warnings.first().filter(|_| report.is_calibration);
+    let warning = report.warnings.first().filter(|_| report.calibration_rows > 0);
     let warning = warning.map_or(String::new(), |text| format!(" Warning: {text}."));
     Some(sheet(
         &report.headline(),

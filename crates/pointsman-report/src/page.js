@@ -31,7 +31,7 @@
   const est = (x) => x === null || x === undefined ? "–" : Math.abs(x) < 1 ? String(Number(x.toFixed(4))) : num(x, 5);
   // The terminal rounds ties to the even digit (35.25 to 35.2); these are the only ties in binary that toFixed rounds up.
   const tenths = (x) => x % 1 === 0.25 ? x - 0.05 : x;
-  const pct = (x) => tenths(100 * x).toFixed(1) + " %";
+  const pct = (x) => tenths(100 * x).toFixed(1).replace("-", "−") + " %";
   const price = (x) => x === null ? "never" : num(x);
   const short = (text, most) => text.length > most ? text.slice(0, most - 1) + "…" : text;
   // Isolates a class name written from right to left from the rest of a cell's name.
@@ -146,7 +146,7 @@
     const routes = several ? data.task.routes.map((_, i) => String(i)).filter((letter) => drawn.has(letter)) : ["r"];
     key("landscape-key", ["p", ...routes, "a", ...(drawn.has("?") ? ["?"] : [])].map((letter) => [action(letter)[0], css(action(letter)[1]), "dot"]));
     $("landscape-caption").textContent = rows.length
-      ? "Each dot is one of " + rows.length + " " + data.kind_of_rows + " rows, its colour the action taken at these prices; each ring is a cell, its area its share of the rows. "
+      ? "Each dot is one of " + rows.length + " " + data.kind_of_rows + " rows, its colour the action taken at these prices; each ring is a cell, its area its share of the rows. Cells are ranked by the forest's forecasts, made without a row's own labels; losses estimated with them need not be in that order. "
       : "Each circle is a cell; its area is its share of the " + data.kind_of_rows + " rows, its colour the action taken at these prices. ";
   }
 

@@ -49,7 +49,7 @@ pub fn html(report: &Report) -> serde_json::Result<String> {
 
 /// The warning that the rows are not held out, as HTML; empty if they are.
 fn not_held_out(report: &Report) -> String {
-    let warning = report.warnings.first().filter(|_| report.is_calibration);
+    let warning = report.warnings.first().filter(|_| report.calibration_rows > 0);
     warning.map_or(String::new(), |text| format!("<p class=\"limit\">Warning: {}.</p>", escaped(text)))
 }
 

@@ -48,9 +48,9 @@ pub struct Report {
     pub traffic: TrafficShift,
     /// One entry per requested sweep.
     pub sweep: Vec<SweepReport>,
-    /// Whether the router was calibrated on these rows, so that they are not held out.
+    /// The number of rows that the router was calibrated on, which are not held out; zero if chance may explain it.
     #[serde(skip)]
-    pub is_calibration: bool,
+    pub calibration_rows: usize,
     /// Reasons not to rely on the numbers, one sentence each; the caller adds its own.
     pub warnings: Vec<String>,
     /// What to do next; filled in by the caller.
@@ -176,9 +176,14 @@ pub struct LossCell {
 /// The number of rows that the router was calibrated on, as far as predictions and votes show.
 fn seen_rows(router: &Router, table: &Table) -> usize {
     match router.has_seen(table) {
-        true => table.rows(),
+        true => router.rows_in_common(table).into_iter().filter(|seen| *seen).count(),
         false => router.items_seen(table).map_or(0, |seen| seen.into_iter().filter(|seen| *seen).count()),
     }
+}
+
+/// Whether so many rows have the prediction of a calibration row that chance does not explain it.
+fn is_beyond_chance(seen: usize, rows: usize) -> bool {
+    seen as f64 > MAX_SHARE_SEEN_BY_CHANCE * rows as f64
 }
 
 /// A warning about rows that the router was calibrated on; `None` if there are few enough to be due to chance.
@@ -186,7 +191,7 @@ fn seen_in_words(seen: usize, rows: usize) -> Option<String> {
     if seen == rows {
         return Some("these are rows that the router was calibrated on: they prove nothing".to_owned());
     }
-    (seen as f64 > MAX_SHARE_SEEN_BY_CHANCE * rows as f64).then(|| {
+    is_beyond_chance(seen, rows).then(|| {
         format!(
             "{} of the {} have the prediction of a calibration row: what the router was calibrated on proves nothing; leave these items \
              out",
@@ -222,7 +227,7 @@ impl Report {
             calibration_error,
             traffic: replay.traffic(router, inputs.table)?.compare(),
             sweep: sweeps.iter().map(sweep).collect::<Result<_>>()?,
-            is_calibration: seen == rows,
+            calibration_rows: if is_beyond_chance(seen, rows) { seen } else { 0 },
             warnings: seen_in_words(seen, rows).into_iter().collect(),
             next_step: None,
             router: RouterSummary {

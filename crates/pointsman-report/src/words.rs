@@ -32,10 +32,14 @@ pub(crate) fn loss_name(loss: &str) -> String {
 }
 
 impl Report {
-    /// The kind of the evaluated rows: `held-out` or `calibration`.
+    /// The kind of the evaluated rows: `held-out`, `calibration` or `partly held-out`.
     #[must_use]
     pub fn kind_of_rows(&self) -> &'static str {
-        if self.is_calibration { "calibration" } else { "held-out" }
+        match self.calibration_rows {
+            0 => "held-out",
+            seen if seen == self.evaluation.rows => "calibration",
+            _ => "partly held-out",
+        }
     }
 
     /// The saving against the simple rule that is hardest to beat, with its interval.
@@ -173,7 +177,7 @@ impl Report {
             // The identified interval is reported for the hardest rule only.
             let hardest = !name.starts_with("always-");
             let open = saving.share_identified.filter(|_| hardest).map_or(String::new(), |[low, high]| {
-                format!(" (so few labels leave {:.1} % to {:.1} % open)", 100.0 * low, 100.0 * high)
+                format!(" (so few labels leave {} to {} open)", percent(low), percent(high))
             });
             format!("{} against {rule}{open}", margin(saving.share.unwrap_or(0.0), error))
         };

@@ -37,7 +37,8 @@ pub(crate) struct TaskArgs {
     /// other traffic may get another share; decide --cap is a hard limit
     #[arg(long, value_name = "SHARE", value_parser = share, allow_negative_numbers = true)]
     pub(crate) budget: Option<f64>,
-    /// Route as few queries as keep the expected loss at this value; the prices of routes then only decide between routes
+    /// Route as few queries as keep the expected loss at this value. All routes count with the same price, the one that reaches it, and
+    /// their own prices only break ties, so that it can cost more than your prices suggest
     #[arg(long, value_name = "LOSS", value_parser = price, allow_negative_numbers = true, conflicts_with = "budget")]
     pub(crate) target_loss: Option<f64>,
     /// How the irreducible loss is estimated: auto, shrink, plugin, npmle or dirichlet [default: auto]

@@ -123,7 +123,8 @@ fn print(args: &CheckArgs, task: &Task, classes: Option<Vec<String>>) -> io::Res
             percent(share)
         ),
         Some(Limit::TargetLoss(loss)) => format!(
-            "Target: as few queries are routed as keep the expected loss at {}; the prices of routes only decide between routes.",
+            "Target: as few queries are routed as keep the expected loss at {}; all routes count with the same price, and \
+             their own prices only break ties.",
             short(loss)
         ),
     })?;

@@ -44,12 +44,14 @@ pub(crate) fn run(args: &DecideArgs) -> anyhow::Result<()> {
     }
     let task = task::from_args(&args.task)?;
     let output = output(args)?;
+    input::check_order("decide", &args.router, &args.table)?;
     let router = input::load_router(&args.router)?;
     let policy = Arc::new(errors::compile(&router, &task, &args.router, args.task.task.first())?);
     let caps = task::caps(&args.cap, &task)?;
     let queries = Queries::new(args, &router, &output, caps.is_some())?;
     let batches = queries.batches(caps.is_none())?;
     input::check_classes(&router, batches.classes(), &args.table)?;
+    warn_all(words::policy::unused_answers(&task, router.rows()));
     if !args.explain.is_empty() {
         return explain::queries(&router, &policy, args, batches);
     }
@@ -157,8 +159,8 @@ fn print(
         }
         Output::Table(..) | Output::None => {
             let (remark, budget) = evaluation_step(args, policy, summary);
-            let columns = flags::columns(&args.reading);
-            (remark, format!("pointsman evaluate {router} heldout.csv{columns}{task}{budget}"))
+            let layout = flags::layout(&args.reading);
+            (remark, format!("pointsman evaluate {router} heldout.csv{layout}{task}{budget}"))
         }
     };
     next_step(&mut err, &remark, &[command])?;

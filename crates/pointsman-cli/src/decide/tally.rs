@@ -53,7 +53,14 @@ pub(super) fn write(out: &mut impl Write, summary: &TallySummary, policy: &Polic
         paragraph(&mut *out, 0, &format!("reasons: {}", reasons.join(", ")))?;
     }
     if let Some(text) = words::policy::limit(policy) {
-        paragraph(&mut *out, 0, &text)?;
+        let is_changed = policy.surcharge().is_some_and(|surcharge| surcharge.price > 0.0);
+        let costs = match is_changed {
+            true => {
+                " The columns of costs have the routes' own prices, so the action is not always the one of least cost there."
+            }
+            false => "",
+        };
+        paragraph(&mut *out, 0, &format!("{text}{costs}"))?;
     }
     let with = |support: &str| summary.support.get(support).map_or(0, |&n| n as usize);
     if with("sparse") > 0 {

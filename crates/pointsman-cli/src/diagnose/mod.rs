@@ -32,6 +32,7 @@ pub(crate) fn run(args: &DiagnoseArgs) -> anyhow::Result<()> {
     let mut warnings = words::table::reading(&frame);
     warnings.extend(words::table::annotator_order(&frame));
     warnings.extend(words::policy::overpriced(&task.for_classes(frame.table.classes())?));
+    warnings.extend(words::policy::unused_answers(&task, &frame.table));
     warnings.extend(words::table::labels(&frame.table, &args.votes)?);
     let halves = args.output.as_ref().map(|_| Halves::new(&frame.table, &task, args, &mut warnings)).transpose()?;
     let next_step = next_step(args, &diagnosis);

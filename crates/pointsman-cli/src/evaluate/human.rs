@@ -24,10 +24,17 @@ const ONE_LABEL: &str = "These rows have one label each, which cannot separate n
 pub(super) fn print(args: &EvaluateArgs, report: &Report, policy: &Policy, written: Option<&Path>) -> io::Result<()> {
     let mut out = io::BufWriter::new(render::stdout());
     let evaluation = &report.evaluation;
-    let (rows, kind) = (count(evaluation.rows), report.kind_of_rows());
-    let row = if evaluation.rows == 1 { "row" } else { "rows" };
+    let rows = match report.calibration_rows {
+        seen if seen > 0 && seen < evaluation.rows => {
+            format!("{} rows, {} of them calibration rows", count(evaluation.rows), count(seen))
+        }
+        _ => {
+            let row = if evaluation.rows == 1 { "row" } else { "rows" };
+            format!("{} {} {row}", count(evaluation.rows), report.kind_of_rows())
+        }
+    };
     let (router, truth) = (shell_quoted(&args.router), truth_in_words(evaluation.truth));
-    paragraph(&mut out, 0, &format!("{BOLD}{router}{BOLD:#} on {rows} {kind} {row}; truth is {truth}"))?;
+    paragraph(&mut out, 0, &format!("{BOLD}{router}{BOLD:#} on {rows}; truth is {truth}"))?;
     for text in words::policy::limit(policy).into_iter().chain(report.loss_line()) {
         paragraph(&mut out, 0, &text)?;
     }

@@ -42,6 +42,7 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<()> {
         );
     }
     let task = task::from_args(&args.task)?;
+    input::check_order("evaluate", &args.router, &args.table)?;
     let router = input::load_router(&args.router)?;
     let policy = errors::compile(&router, &task, &args.router, args.task.task.first())?;
     let mut options = input::read_options(&args.reading, Some(&args.votes), Need::VotesOrTruth);
@@ -55,6 +56,7 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<()> {
     report.calibration_error = calibration_error(args, &router, table, &policy)?;
     report.warnings.extend(warnings(args, &task, &frame, &report)?);
     report.warnings.extend(words::policy::overpriced(policy.task()));
+    report.warnings.extend(words::policy::unused_answers(&task, router.rows()));
     let traffic = replay.traffic(&router, table)?;
     report.warnings.extend(words::policy::limit_missed(&policy, &traffic, &report.evaluation.shares));
     report.next_step = Some(next_step(args, &report));
@@ -100,6 +102,9 @@ fn warnings(args: &EvaluateArgs, task: &Task, frame: &Frame, report: &Report) ->
     sentences.extend(words::table::reading(frame));
     sentences.extend(words::table::labels(table, &args.votes)?);
     sentences.extend(words::table::annotators(frame)?);
+    if (1..table.rows()).contains(&report.calibration_rows) && args.reading.filters.is_empty() {
+        sentences.push("--where COLUMN=VALUE keeps only the held-out rows, if a column tells them apart".to_owned());
+    }
     let [_, median, most] = labels_per_row(table);
     match report.evaluation.truth {
         Truth::Known => {}
@@ -128,7 +133,7 @@ fn warnings(args: &EvaluateArgs, task: &Task, frame: &Frame, report: &Report) ->
 
 /// What to do next.
 fn next_step(args: &EvaluateArgs, report: &Report) -> NextStep {
-    let (router, columns) = (shell_quoted(&args.router), flags::columns(&args.reading));
+    let (router, layout) = (shell_quoted(&args.router), flags::layout(&args.reading));
     let task = flags::task(&args.task);
     let gain = |name| report.evaluation.best_gain().get(name).copied().flatten();
     let gains = gain("higher-order").zip(gain("total-uncertainty"));
@@ -142,12 +147,12 @@ fn next_step(args: &EvaluateArgs, report: &Report) -> NextStep {
                 "The confidence threshold ranks better than {cells}: try other cells, or cells on features, then evaluate again:"
             ),
             commands: vec![format!(
-                "pointsman calibrate calibration.csv{columns} --partition confidence:100 -o other.safetensors"
+                "pointsman calibrate calibration.csv{layout} --partition confidence:100 -o other.safetensors"
             )],
         };
     }
     NextStep {
         remark: "Next, decide queries at these prices:".to_owned(),
-        commands: vec![format!("pointsman decide {router} queries.csv{columns}{task} -o decisions.csv")],
+        commands: vec![format!("pointsman decide {router} queries.csv{layout}{task} -o decisions.csv")],
     }
 }

@@ -155,7 +155,9 @@ fn sentences(it: &Explanation, policy: &Policy) -> Vec<String> {
             let action = style::action_named(&it.action);
             let has_bounds = it.actions.iter().any(|priced| priced.bounds.is_some());
             let by = if has_bounds { "by at least" } else { "by" };
-            sentences.push(format!("{action}{}{action:#} beats {next} {by} {}.", it.action, short(margin)));
+            let is_routing = [&it.action, next].into_iter().any(|name| name.starts_with("route:"));
+            let limit = price_of_limit(policy).filter(|_| is_routing).unwrap_or_default();
+            sentences.push(format!("{action}{}{action:#} beats {next} {by} {}{limit}.", it.action, short(margin)));
         }
         _ if it.action == "undetermined" => sentences.push(
             "One label per item only bounds the costs, and the bounds overlap: no action is known to be the best."
@@ -170,7 +172,6 @@ fn sentences(it: &Explanation, policy: &Policy) -> Vec<String> {
         ));
     }
     sentences.extend(it.flips.iter().map(|change| price_change(it, change)));
-    sentences.extend(limit(policy));
     sentences.push(certainty(it));
     sentences
 }
@@ -188,17 +189,19 @@ fn price_change(it: &Explanation, PriceChange { price_of, now, at, to }: &PriceC
     }
 }
 
-/// How a limit on routing changes its price, if there is one.
-fn limit(policy: &Policy) -> Option<String> {
-    match policy.task().limit().zip(policy.surcharge())? {
-        (Limit::Budget(_), Surcharge { price, .. }) => (price > 0.0).then(|| {
+/// How a limit on routing changes the price that decides, which is not in the costs; `None` if it does not.
+fn price_of_limit(policy: &Policy) -> Option<String> {
+    let (limit, Surcharge { price, .. }) = policy.task().limit().zip(policy.surcharge())?;
+    match limit {
+        Limit::Budget(_) => (price > 0.0).then(|| {
             format!(
-                "The limit on routing adds {} to the price of routing, which is not in the costs above and depends on the other prices.",
+                ", counting the surcharge of {} that the budget puts on routing; it is not in the costs above and depends on the other \
+                 prices",
                 short(price)
             )
         }),
-        (Limit::TargetLoss(_), Surcharge { price, .. }) => Some(format!(
-            "To reach the target loss, routing is decided as if it cost {} instead of its price in the costs above.",
+        Limit::TargetLoss(_) => Some(format!(
+            ", with routing at {}, the price that reaches the target loss, instead of its price in the costs above",
             short(price)
         )),
     }

@@ -9,6 +9,8 @@ use serde::Serialize;
 pub(super) struct Explanation {
     #[serde(flatten)]
     pub(super) query: Option<Query>,
+    /// The classes, in the order of `prediction`, `centroid` and `votes`.
+    pub(super) classes: Vec<String>,
     pub(super) cell: u32,
     pub(super) name: String,
     /// Calibration rows of the cell.

@@ -143,6 +143,7 @@ fn explain(
         trees: decision.trees(),
         examples,
         query,
+        classes: router.classes().to_vec(),
         cell: cell.0,
         name: router.cells().name(cell, router.classes()),
         rows: mixture.len(),

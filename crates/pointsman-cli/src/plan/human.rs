@@ -165,13 +165,27 @@ fn advice_on_purchase(found: &Plan, bought: &Purchase, traffic: f64, unit: &str,
     }
     format!(
         "Worth buying: {} for {}. That costs {} and is expected to save {} over {queries} queries, in {unit}; the rest is \
-         not worth it.{}",
+         not worth it.{}{}",
         counted(bought.labels, "label", "labels"),
         cells_in_words(&bought.cells),
         short(bought.cost),
         short(bought.saving),
+        fewer_in_words(found, bought),
         uncertain_in_words(found, &bought.cells)
     )
+}
+
+/// Why a purchase has fewer labels than the table lists for its cells; empty if it has not.
+fn fewer_in_words(found: &Plan, bought: &Purchase) -> &'static str {
+    let listed = found.asked();
+    let is_fewer = |offer: &Offer| listed.iter().any(|all| all.cell == offer.cell && offer.labels < all.labels);
+    match bought.offers.iter().any(is_fewer) {
+        true => {
+            " These are fewer labels than listed above, and worth less: further ones in these cells cost more than they are expected \
+             to save."
+        }
+        false => "",
+    }
 }
 
 /// A number of queries, rounded up to two digits, since it is a forecast.
@@ -245,6 +259,14 @@ fn items_in_words(listed: &ListedItems, args: &PlanArgs, unit: &str) -> String {
         if let Some(worth) = listed.worth.filter(|_| listed.items > 0) {
             text += &format!(" Those listed are expected to save {} {unit} per thousand queries.", short(worth));
         }
+    }
+    if listed.items > 0 && !listed.cells_without_items.is_empty() {
+        let (cells, ways) = (cells_in_words(&listed.cells_without_items), ["new items", "more labels per item"]);
+        let [this, other] = if listed.have_votes { [ways[1], ways[0]] } else { ways };
+        text += &format!(
+            " None are listed for {cells}: the table has no items there that the plan can use, or {this} are not recommended there but \
+             {other} are."
+        );
     }
     if listed.not_of_router > 0 {
         text += &format!(

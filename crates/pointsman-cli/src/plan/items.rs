@@ -4,9 +4,10 @@ use std::path::Path;
 
 use anyhow::bail;
 use pointsman::certify::{ItemToLabel, Offer, Plan};
-use pointsman::{Router, Table};
+use pointsman::{CellId, Router, Table};
 use pointsman_table::{Column, ColumnKind, Frame, Need, TableWriter};
 
+use super::purchase;
 use crate::args::PlanArgs;
 use crate::flags::shell_quoted_text;
 use crate::render::number::{count, counted};
@@ -24,6 +25,8 @@ pub(super) struct ListedItems {
     pub(super) not_of_router: usize,
     /// New items that the plan needs and the table does not have.
     pub(super) missing: usize,
+    /// The cells that the plan recommends labels for, but without an item listed.
+    pub(super) cells_without_items: Vec<CellId>,
     /// The expected saving of new items per thousand queries.
     pub(super) worth: Option<f64>,
     /// The flags that calibrate with the router's partition again.
@@ -46,7 +49,12 @@ pub(super) fn list(args: &PlanArgs, router: &Router, found: &Plan, path: &Path) 
         Some((price, traffic)) => found.purchase_of(price, traffic, is_possible).offers,
         None => found.asked(),
     };
+    let mut cells_without_items = match purchase(found, args) {
+        Some(bought) => bought.cells,
+        None => found.asked().into_iter().map(|offer| offer.cell).collect(),
+    };
     let mut items = found.items_of(router, &frame.table, &offers).map_err(|error| errors::in_rows(error, &frame))?;
+    cells_without_items.retain(|cell| !items.iter().any(|item| item.cell == *cell));
     // Whoever stops half-way has labelled the items that are worth most.
     let worth_per_label = |item: &ItemToLabel| item.worth / item.labels.max(1) as f64;
     items.sort_by(|a, b| worth_per_label(b).total_cmp(&worth_per_label(a)));
@@ -63,6 +71,7 @@ pub(super) fn list(args: &PlanArgs, router: &Router, found: &Plan, path: &Path) 
         labels: items.iter().map(|item| item.labels).sum(),
         have_votes,
         not_of_router: of_router.into_iter().filter(|is_common| !is_common).count(),
+        cells_without_items,
         missing: if have_votes { 0 } else { found.items_missing(&items, &offers) },
         worth: (!have_votes).then(|| found.worth_of_listed(&items)),
         partition: format!(" --partition {}{served}", shell_quoted_text(&router.partition().to_string())),

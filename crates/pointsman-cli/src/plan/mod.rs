@@ -15,8 +15,8 @@ use crate::args::PlanArgs;
 use crate::json::print_with_warnings;
 use crate::output::{Kind, check_overwrite};
 use crate::progress::Progress;
-use crate::render;
 use crate::render::number::{plain, short};
+use crate::render::{self, warn_all};
 use crate::{errors, input, task, words};
 
 /// The number of cells that the advice begins with.
@@ -30,6 +30,7 @@ pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<()> {
     if task.action_names().len() < 2 {
         bail!("plan needs a task that leaves a choice: add --route COST or --abstain COST");
     }
+    warn_all(words::policy::unused_answers(&task, router.rows()));
     if let Some(price) = args.label_price.filter(|price| *price >= task.loss().bound()) {
         render::warn(format!(
             "a label costs {}, but a wrong answer costs at most {} {}: prices are in the unit of the loss",

@@ -120,8 +120,13 @@ pub(super) fn print_policy(
 /// Prints the router, the unit of its costs and, if the loss has one, its cost matrix.
 pub(super) fn print_title(out: &mut impl Write, path: &str, router: &Router, policy: &Policy) -> io::Result<()> {
     let loss = policy.task().loss();
+    // The router does not store how many rows these were.
+    let shaped = match router.partition().factors() {
+        [Factor::Tree | Factor::HonestForest { .. }] => " shaped by other rows",
+        _ => "",
+    };
     let title = format!(
-        "{BOLD}{path}{BOLD:#}: {} in {}, costs in {} per query ({loss})",
+        "{BOLD}{path}{BOLD:#}: {} in {}{shaped}, costs in {} per query ({loss})",
         counted(router.rows().rows(), "row", "rows"),
         counted(router.cells().count(), "cell", "cells"),
         loss.unit(),
@@ -173,6 +178,10 @@ fn print_legend(out: &mut impl Write, policy: &Policy, factors: &[Factor], ident
     line("margin", "by how much the action beats the next best")?;
     if let [Factor::Forest { .. }] = factors {
         line("forest", "each row shows a cell as a whole; each query is decided by its own costs")?;
+        line(
+            "name",
+            "the cell's rank by the forest's forecasts, made without a row's own labels; losses estimated with them need not be in that order",
+        )?;
     }
     if (0..policy.cells().count() as u32).filter_map(|cell| policy.cell(CellId(cell))).any(|d| !d.estimate().is_known())
     {

@@ -5,8 +5,8 @@ use std::io;
 use pointsman::evaluate::action_name;
 use pointsman::monitor::{Traffic, TrafficShift};
 use pointsman::policy::Promise;
-use pointsman::task::Named;
-use pointsman::{CellId, Limit, Oracle, Policy, Task};
+use pointsman::task::{Named, Route};
+use pointsman::{CellId, Limit, Oracle, Policy, Table, Task};
 
 use super::{identified_interval, with_error};
 use crate::flags::shell_quoted_text;
@@ -37,12 +37,32 @@ fn perfect_oracles(task: &Task) -> Option<String> {
     let first = perfect.first()?;
     let names: Vec<&str> = perfect.iter().map(|route| route.name()).collect();
     let are = if names.len() == 1 { "is" } else { "are" };
-    let price = if first.price() < 1e9 { first.price().to_string() } else { format!("{:e}", first.price()) };
-    let flag = shell_quoted_text(&format!("{}={price},panel:m=1", first.name()));
+    let flag = route_flag(first, "panel:m=1");
     Some(format!(
         "{} {are} taken to know the label distribution; for one annotator write --route {flag}",
         names.join(", ")
     ))
+}
+
+/// A route as one would type it, with another kind of oracle.
+fn route_flag(route: &Route, kind: &str) -> String {
+    let price = if route.price() < 1e9 { route.price().to_string() } else { format!("{:e}", route.price()) };
+    shell_quoted_text(&format!("{}={price},{kind}", route.name()))
+}
+
+/// A warning per route that is assumed to be perfect although these rows have its oracle's answers.
+pub(crate) fn unused_answers(task: &Task, rows: &Table) -> Vec<String> {
+    let has_answers = |route: &&Route| rows.oracles().any(|(name, _)| name == route.name());
+    let perfect = task.routes().iter().filter(|route| *route.oracle() == Oracle::Bayes);
+    let sentence = |route: &Route| {
+        format!(
+            "{} is taken to know the label distribution, although its answers to the calibration rows are known: to use them write \
+             --route {}",
+            route.name(),
+            route_flag(route, "measured")
+        )
+    };
+    perfect.filter(has_answers).map(sentence).collect()
 }
 
 /// Prints which routes have an oracle that is assumed to be perfect, if any have.
@@ -71,7 +91,7 @@ pub(crate) fn limit(policy: &Policy) -> Option<String> {
     };
     let random = match found.marginal > 0.0 && found.marginal < 1.0 {
         true => format!(
-            " Where routing saves exactly that price, {} of the queries are routed, at random.",
+            " Where routing saves exactly that price, {} of the queries are routed, at random, the same for the same query.",
             percent(found.marginal)
         ),
         false => String::new(),

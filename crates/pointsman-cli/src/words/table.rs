@@ -162,11 +162,13 @@ pub(crate) fn labels(table: &Table, votes: &VotesArgs) -> anyhow::Result<Vec<Str
     let Stopping { z, disagreement: [few, many], labels: [fewest, most], .. } = stopping;
     let why = match stopping.stopped_at {
         Some(k) => format!("every row with {k} labels is unanimous: labelling went on until annotators agreed"),
-        None => "k depends on the labels, or harder items were given more labels on purpose".to_owned(),
+        None => "the number of labels depends on the labels, or harder items were given more on purpose (chance alone gives this \
+                 warning for one table in a thousand)"
+            .to_owned(),
     };
     sentences.push(format!(
         "rows carry {fewest} to {most} labels, and among rows of like confidence more labels go with {} disagreement (two labels \
-         of a row differ in {} of cases where labels are few, in {} where they are many): {why}; if they depend on the labels, \
+         of a row differ in {} of cases where labels are few, in {} where they are many): {why}; if the number depends on the labels, \
          every estimate is biased: keep the first labels only (--first-labels, with --annotations or lists of labels)",
         if z > 0.0 { "more" } else { "less" },
         percent(few),

@@ -217,6 +217,7 @@ fn row_and_its_cell_have_the_same_explanation() {
         line(path, &format!("decide router.safetensors heldout.csv {TASK} --explain 17 --json")).ok().json();
     assert_eq!((row["asked_by"].as_str(), by_number["asked_by"].as_str()), (Some("id"), Some("row")));
     assert_eq!(by_number["examples"], row["examples"]);
+    assert_eq!(row["classes"], serde_json::json!(["cat", "dog", "owl"]));
     let cell = line(path, &format!("show router.safetensors {TASK} --explain {} --json", row["cell"])).ok().json();
     for key in ["name", "rows", "action", "actions", "runner_up", "margin", "flips", "certain", "regret"] {
         assert_eq!(row[key], cell[key], "{key}");
@@ -272,6 +273,8 @@ fn uncertifiable_and_unexplainable_inputs_are_refused() {
         ("decide router.safetensors heldout.csv --abstain 0.3 --explain nobody", "no row has the id \"nobody\""),
         ("decide router.safetensors heldout.csv --abstain 0.3 --explain 0", "no row has the id \"0\""),
         ("plan heldout.csv --abstain 0.3", "that is a table"),
+        ("evaluate heldout.csv router.safetensors --abstain 0.3", "the router comes first: evaluate ROUTER TABLE"),
+        ("decide heldout.csv router.safetensors --abstain 0.3", "the router comes first: decide ROUTER TABLE"),
         ("plan router.safetensors --route gpt=0.1,measured", "oracle_gpt_cat"),
     ] {
         let run = line(path, command);

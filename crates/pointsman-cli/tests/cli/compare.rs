@@ -135,7 +135,8 @@ fn incomparable_inputs_are_refused() {
             "heldout.csv router.safetensors fine.safetensors",
             "heldout.csv: looks like a table but is given among the routers",
         ),
-        ("router.safetensors fine.safetensors ./fine.safetensors", "not a table"),
+        ("router.safetensors fine.safetensors ./fine.safetensors", "the table is missing"),
+        ("router.safetensors fine.safetensors", "the table is missing"),
         ("router.safetensors router.safetensors heldout.csv", "two policies are called \"router.safetensors\""),
         (
             "router.safetensors fine.safetensors heldout.csv --baseline x",

@@ -57,6 +57,8 @@ fn forest_is_shown_decides_and_is_evaluated() {
         assert!(run.stdout.contains(partition), "{run:?}");
         line(path, &format!("calibrate calibration.csv --partition {partition} -o again.st --seed 3")).ok();
         assert_eq!(fs::read(path.join("r.st")).unwrap(), fs::read(path.join("again.st")).unwrap());
+        let legend = line(path, "show r.st --route 0.05").ok().words();
+        assert_eq!(legend.contains("rank by the forest's forecasts"), partition == "forest:20", "{legend}");
         let show = line(path, "show r.st --route 0.05 --abstain 0.3 --json").ok().json();
         assert_eq!(show["partition"], partition);
         assert!(show["cells"].as_array().unwrap().len() > 1, "{partition}");
@@ -186,6 +188,8 @@ fn tree_reports_the_rows_it_keeps() {
     let folder = demo();
     let run = line(folder.path(), "calibrate calibration.csv --partition tree -o r.st").ok();
     assert!(run.stdout.contains("from 5,000 rows: 2,500 estimate, 2,500 shaped the cells"), "{run:?}");
+    let shown = line(folder.path(), "show r.st --route 0.05").ok();
+    assert!(shown.words().contains("cells shaped by other rows, costs in"), "{shown:?}");
     let run = line(folder.path(), "calibrate calibration.csv --partition top-class:10 -o r.st").ok();
     assert!(run.stdout.contains("from 5,000 rows\n"), "{run:?}");
 }

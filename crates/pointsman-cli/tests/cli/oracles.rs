@@ -205,3 +205,20 @@ fn panel_size_that_pays_on_real_labels() {
         assert!(page.contains(&row), "the book lacks: {row}");
     }
 }
+
+#[test]
+fn route_without_kind_warns_about_unused_answers() {
+    let folder = measured();
+    let warning = "its answers to the calibration rows are known: to use them write --route copy=0.02,measured";
+    for command in [
+        "show router.safetensors",
+        "decide router.safetensors heldout.csv",
+        "evaluate router.safetensors heldout.csv --no-calibration-error",
+        "plan router.safetensors",
+    ] {
+        let run = line(folder.path(), &format!("{command} --route copy=0.02")).ok();
+        assert!(run.stderr.contains(warning), "{run:?}");
+        let run = line(folder.path(), &format!("{command} --route copy=0.02,measured --route other=0.02")).ok();
+        assert!(!run.stderr.contains("are known"), "{run:?}");
+    }
+}

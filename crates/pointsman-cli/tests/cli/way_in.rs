@@ -226,7 +226,8 @@ fn decimal_commas_are_parsed_with_semicolons_as_delimiter() {
     let bytes = |name: &str| fs::read(folder.path().join(name)).unwrap();
     assert!(bytes("commas.safetensors") == bytes("router.safetensors"));
     let decide = "decide router.safetensors export.csv --delimiter semicolon --route 0.05 -o d.parquet";
-    line(folder.path(), decide).ok();
+    let run = line(folder.path(), decide).ok();
+    assert!(run.stderr.contains("evaluate router.safetensors heldout.csv --delimiter ';' --route"), "{run:?}");
     let mixed = commas.replacen("0,", "0.", 40).replacen("0.", "0,", 1);
     fs::write(folder.path().join("export.csv"), mixed).unwrap();
     let run = calibrate("export.csv", "--delimiter semicolon", "mixed.safetensors");
@@ -268,6 +269,18 @@ fn calibration_rows_are_not_called_held_out() {
         let text = if is_svg { fs::read_to_string(&figure).unwrap() } else { own.stdout.clone() };
         assert!(!text.contains("held-out") && !text.contains("held out"), "{}", figure.display());
     }
+}
+
+#[test]
+fn calibration_rows_among_held_out_rows_are_counted() {
+    let folder = workshop();
+    let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
+    let (calibration, held_out) = (read("calibration.csv"), read("heldout.csv"));
+    let (_, rows) = held_out.split_once('\n').unwrap();
+    fs::write(folder.path().join("all.csv"), calibration + rows).unwrap();
+    let run = line(folder.path(), "evaluate router.safetensors all.csv --route 0.05 --no-calibration-error").ok();
+    assert!(run.words().contains("on 500 rows, 300 of them calibration rows;"), "{run:?}");
+    assert!(run.stderr.contains("300 of the 500 rows") && run.stderr.contains("--where COLUMN=VALUE"), "{run:?}");
 }
 
 #[test]
