@@ -181,8 +181,7 @@ fn fewer_in_words(found: &Plan, bought: &Purchase) -> &'static str {
     let is_fewer = |offer: &Offer| listed.iter().any(|all| all.cell == offer.cell && offer.labels < all.labels);
     match bought.offers.iter().any(is_fewer) {
         true => {
-            " These are fewer labels than listed above, and worth less: further ones in these cells cost more than they are expected \
-             to save."
+            " Where these are fewer labels than listed above, further ones cost more than they are expected to save."
         }
         false => "",
     }
