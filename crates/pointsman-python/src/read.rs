@@ -112,5 +112,8 @@ fn notes(frame: &Frame) -> Vec<String> {
     if let Some(Sums { rows, least, largest, .. }) = frame.sums {
         notes.push(format!("rows divided by the sum of their probabilities, {least} to {largest}: {rows}"));
     }
+    for (columns, Sums { rows, least, largest, .. }) in &frame.other_sums {
+        notes.push(format!("rows divided by the sum of {columns}, {least} to {largest}: {rows}"));
+    }
     notes
 }

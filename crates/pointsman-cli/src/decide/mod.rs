@@ -75,7 +75,7 @@ pub(crate) fn run(args: &DecideArgs) -> anyhow::Result<()> {
     warn_all(words::policy::no_choice(&task));
     warn_all(words::policy::overpriced(policy.task()));
     warn_all(words::table::divided(written.divided));
-    warn_all(words::table::normalized_sums(written.sums));
+    warn_all(written.sums.map(|sums| words::table::normalized_sums("the probabilities", sums)));
     warn_about_columns(&written.columns, &left_out);
     warn_about_traffic(&*traffic.lock().map_err(|_| Bug("counting"))?, &policy, &summary);
     let caps = caps.as_ref().map(|caps| (caps, written.caps.as_slice()));

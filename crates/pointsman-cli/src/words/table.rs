@@ -30,7 +30,10 @@ pub(crate) fn reading(frame: &Frame) -> Vec<String> {
             listed(&ids)
         ));
     }
-    sentences.extend(normalized_sums(frame.sums));
+    sentences.extend(frame.sums.map(|sums| normalized_sums("the probabilities", sums)));
+    sentences.extend(
+        frame.other_sums.iter().map(|(columns, sums)| normalized_sums(&format!("the columns {columns}"), *sums)),
+    );
     sentences.extend(divided(divided_rows(&frame.table)));
     sentences
 }
@@ -74,10 +77,10 @@ fn listed(ids: &Ids) -> String {
 }
 
 /// The sums that `--normalize` divided probabilities by.
-pub(crate) fn normalized_sums(sums: Option<Sums>) -> Option<String> {
+pub(crate) fn normalized_sums(values: &str, sums: Sums) -> String {
     /// Sums of rounded probabilities are closer to each other than this factor; sums of scores are not.
     const MAX_RATIO: f64 = 1.5;
-    let Sums { rows, least, largest, .. } = sums?;
+    let Sums { rows, least, largest, .. } = sums;
     let range = match [least, largest].map(short) {
         [least, largest] if least == largest => least,
         [least, largest] => format!("between {least} and {largest}"),
@@ -87,7 +90,7 @@ pub(crate) fn normalized_sums(sums: Option<Sums>) -> Option<String> {
         false => "",
     };
     let rows = counted(rows, "row", "rows");
-    Some(format!("--normalize: the probabilities of {rows} summed to {range} and were divided by it{doubt}"))
+    format!("--normalize: {values} of {rows} summed to {range} and were divided by it{doubt}")
 }
 
 /// A warning that probabilities were divided by their sum; `None` if no rows were.
