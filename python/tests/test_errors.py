@@ -140,7 +140,7 @@ def test_bad_features_oracles_weights_and_ids(world: World, queries: World) -> N
         ({"features": changed(world.features, 4, 0, np.inf)}, "row 4, column x_0"),
         ({"oracles": {"llm": world.probs[1:]}}, "599 rows"),
         ({"oracles": {"llm": world.probs * 2}}, "row 0, column oracle_llm_"),
-        ({"oracles": {"": world.probs}}, "empty"),
+        ({"oracles": {"": world.probs}}, "without a name"),
         ({"oracles": world.probs}, "give {name: predictions}"),
         ({"oracles": {"llm": ["0", "fox"]}}, "fox"),
         ({"oracles": {"llm": ["0", None] * 300}}, "row 1: no label"),

@@ -63,7 +63,7 @@ def test_comparison(world: World, queries: World) -> None:
     for wrong, reason in [({"a": policies["later"]}, "two or more"), ([policies["later"]], "by name"), ({"a": 1, "b": 2}, "by name")]:
         with pytest.raises(PointsmanError, match=reason):
             compare(wrong, queries.probs, queries.votes)  # type: ignore[arg-type]
-    with pytest.raises(PointsmanError, match="there are <now>, later"):
+    with pytest.raises(PointsmanError, match="there are: <now>, later"):
         compare(policies, queries.probs, queries.votes, baseline="x")
     with pytest.raises(PointsmanError, match="votes or truth"):
         compare(policies, queries.probs)
