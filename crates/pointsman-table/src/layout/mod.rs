@@ -181,7 +181,7 @@ impl Layout {
             .chain(self.oracles.iter().map(|(_, group)| group))
     }
 
-    /// How many numbers a row has.
+    /// The number of values per row.
     pub(crate) fn width(&self) -> usize {
         self.groups().map(ColumnGroup::width).sum()
     }

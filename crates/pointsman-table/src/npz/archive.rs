@@ -165,7 +165,10 @@ impl Archive {
             });
         }
         if entries.is_empty() && !others.is_empty() {
-            let reason = format!("is a zip archive of {}, not of numpy arrays: unpack it", listed(&others));
+            let reason = match others.iter().any(|name| name.starts_with("xl/")) {
+                true => "is an Excel workbook: save the sheet as CSV (UTF-8)".to_owned(),
+                false => format!("is a zip archive of {}, not of numpy arrays: unpack it", listed(&others)),
+            };
             return Err(Error::file(&name, reason));
         }
         Ok(Self { name, file, bytes, entries })

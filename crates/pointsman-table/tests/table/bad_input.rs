@@ -378,6 +378,7 @@ fn arrays_with_false_claims_are_refused() {
     npz(&[("probs.npy".into(), b"\x93NUMPY\x02\x00\xff\xff\xff\x7f".to_vec())], &["array probs: its header claims"]);
     npz(&[("probs.npy".into(), b"\x93NUMPY\x01\x00\xff\xff{".to_vec())], &["array probs: its header is cut short"]);
     npz(&[("readme.txt".into(), b"hello".to_vec())], &["is a zip archive of readme.txt, not of numpy arrays"]);
+    npz(&[("xl/workbook.xml".into(), b"<workbook/>".to_vec())], &["is an Excel workbook: save the sheet as CSV"]);
     npz(&[], &["no predictions", "columns found: none"]);
     let folder = Folder::new();
     // The zip's directory claims the same size as the array's header, but the data is missing.
