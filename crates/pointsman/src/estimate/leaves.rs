@@ -98,10 +98,6 @@ impl<'a> LeafEstimator<'a> {
         self.vote_vectors.is_paired(self.vote_vectors.index_of_row[row])
     }
 
-    pub(super) fn estimator(&self) -> Estimator {
-        self.estimator
-    }
-
     /// The number of rows.
     pub(crate) fn rows(&self) -> usize {
         self.table.rows()

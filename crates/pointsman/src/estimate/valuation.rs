@@ -5,7 +5,6 @@ use super::{
 };
 use crate::loss::Loss;
 use crate::parallel::prelude::*;
-use crate::partition::forest::LeafStatistics;
 use crate::partition::{Axis, CellId};
 use crate::router::{Mixture, Router};
 use crate::task::Estimator;
@@ -57,8 +56,8 @@ impl<'a> Valuation<'a> {
 
     /// The losses of leaves; see [`LeafEstimator`] on how they differ from those of cells.
     pub(crate) fn leaves(self) -> LeafValuation<'a> {
-        let estimator = super::estimator_for_leaves(self.estimator);
-        LeafValuation { valuation: self, estimator: LeafEstimator::new(self.router.rows(), self.loss, estimator) }
+        let estimator = LeafEstimator::new(self.router.rows(), self.loss, self.estimator);
+        LeafValuation { valuation: self, estimator }
     }
 
     fn group(&self, mixture: Mixture<'_>, groups: &mut VoteGroups) -> Option<Decomposition> {
@@ -83,17 +82,11 @@ impl<'a> LeafValuation<'a> {
         self.valuation.oracles.columns().len()
     }
 
-    /// Both ends of a leaf's irreducible loss.
-    pub(crate) fn irreducible(&self, statistics: &LeafStatistics, leaf: usize, buffers: &mut LeafBuffers) -> [f64; 2] {
-        self.estimator.irreducible(statistics, leaf, buffers)
-    }
-
     /// Both ends of each other oracle's loss on some rows.
     pub(crate) fn oracles<'b>(&self, rows: &[u32], buffers: &'b mut LeafBuffers) -> &'b [[f64; 2]] {
         if self.other_oracles() > 0 {
-            let Valuation { router, loss, oracles, .. } = self.valuation;
+            let Valuation { router, loss, estimator, oracles } = self.valuation;
             let mixture = Mixture::of_rows(router.rows(), rows);
-            let estimator = self.estimator.estimator();
             let found = Decomposition::fit(mixture, loss, estimator, None, oracles, &mut buffers.groups);
             buffers.oracles = found.map_or_else(Vec::new, |found| found.oracles);
         }

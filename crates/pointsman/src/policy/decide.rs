@@ -63,13 +63,13 @@ impl Policy {
         let verdicts = cells.into_iter().map(|CellId(cell)| Verdict(cell)).collect();
         let mut decisions = Decisions { verdicts, losses: Some(losses), moved: Vec::new() };
         if self.has_limit() {
-            let mut features = Vec::with_capacity(columns.len());
-            for row in 0..table.rows() {
-                features.clear();
-                features.extend(columns.iter().map(|&column| table.features(row)[column]));
-                let prediction = table.prediction(row);
-                decisions.verdicts[row] = self.draw_row(&decisions, row, content(&prediction, &features));
-            }
+            let draw = |row: usize| {
+                let features: Vec<f64> = columns.iter().map(|&column| table.features(row)[column]).collect();
+                match_precision!(table.raw_prediction(row), prediction => {
+                    self.draw_row(&decisions, row, content(prediction, &features))
+                })
+            };
+            decisions.verdicts = (0..table.rows()).into_par_iter().with_min_len(ROWS_PER_BLOCK).map(draw).collect();
         }
         Ok(decisions)
     }

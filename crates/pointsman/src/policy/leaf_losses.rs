@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::choose::MAX_ACTIONS;
 use crate::error::{Result, RouterError, TaskError};
-use crate::estimate::{GroupLosses, LeafBuffers, LossTable, Slopes, Valuation, estimator_for_leaves, fit_slopes};
+use crate::estimate::{GroupLosses, LeafBuffers, LossTable, Slopes, Valuation, fit_slopes};
 use crate::loss::{Loss, SelfEstimate};
 use crate::parallel::prelude::*;
 use crate::partition::forest::{Forest, LeafStatistics, add_leaf_values, inputs};
@@ -93,7 +93,10 @@ impl LeafLosses {
         let leaves = valuation.leaves();
         let oracles = valuation.oracles.columns().len();
         let estimate = |buffers: &mut LeafBuffers, leaf: usize| {
-            (leaves.irreducible(statistics, leaf, buffers), leaves.oracles(statistics.rows_of(leaf), buffers).to_vec())
+            (
+                leaves.estimator().irreducible(statistics, leaf, buffers),
+                leaves.oracles(statistics.rows_of(leaf), buffers).to_vec(),
+            )
         };
         let count = forest.trees().leaves();
         let estimates: Vec<([f64; 2], Vec<[f64; 2]>)> =
@@ -194,7 +197,6 @@ fn check(is_recalibrated: bool, estimator: Estimator) -> Result<()> {
     if is_recalibrated {
         return Err(RouterError::NotServable.into());
     }
-    let estimator = estimator_for_leaves(estimator);
     if !matches!(estimator, Estimator::Shrink | Estimator::Plugin) {
         return Err(TaskError::EstimatorOfForest { estimator: estimator.to_string() }.into());
     }

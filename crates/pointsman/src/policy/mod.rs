@@ -89,8 +89,6 @@ pub struct Policy {
 /// classes, followed by all rows.
 #[derive(Debug)]
 struct Estimates {
-    classes: Vec<String>,
-    recalibrated: bool,
     loss: Loss,
     estimator: Estimator,
     other_oracles: OtherOracles,
@@ -120,7 +118,7 @@ impl Router {
     pub fn policy(&self, task: &Task) -> Result<Policy> {
         let task = &task.for_classes(self.classes())?;
         task.chosen_estimator().check_classes(self.classes().len())?;
-        check_size(self.cells().count(), task)?;
+        check_size(self, task)?;
         let (loss, mut estimator) = (task.loss(), task.chosen_estimator());
         if self.leaves().is_some() {
             estimator = estimate::estimator_for_leaves(estimator);
@@ -132,9 +130,6 @@ impl Router {
                 oracles.in_forest(self.rows(), forest.trees().leaves(), |leaf| members.rows_of(leaf), loss, estimator);
         }
         let valuation = Valuation { router: self, loss, estimator, oracles: &oracles };
-        if self.leaves().is_some() {
-            check_actions_of_forest(task)?;
-        }
         let leaves = LeafLosses::compile(valuation)?;
         let mut sources = valuation.cells(&valuation.all_cells());
         let empty: Vec<u32> = (0..sources.len() as u32).filter(|&cell| sources[cell as usize].is_none()).collect();
@@ -143,8 +138,6 @@ impl Router {
             sources.extend(valuation.fall_backs(&self.rows_by_confidence(), |_| true));
         }
         let estimates = Estimates {
-            classes: self.classes().to_vec(),
-            recalibrated: self.is_recalibrated(),
             loss: loss.clone(),
             estimator,
             other_oracles,
@@ -157,13 +150,13 @@ impl Router {
             without_groups: OnceLock::new(),
             votes: OnceLock::new(),
         };
-        Policy::compile(task.clone(), self.cells().clone(), self.backoff().clone(), Arc::new(estimates))
+        Policy::compile(task.clone(), Arc::new(estimates))
     }
 }
 
 impl Policy {
     /// Prices the estimates for a task.
-    fn compile(task: Task, cells: Arc<Cells>, backoff: Arc<Cells>, estimates: Arc<Estimates>) -> Result<Self> {
+    fn compile(task: Task, estimates: Arc<Estimates>) -> Result<Self> {
         let oracle_loss = |route: &Route| {
             estimates.other_oracles.loss_of(route).ok_or_else(|| {
                 let (name, oracle) = (route.name(), route.oracle());
@@ -171,10 +164,7 @@ impl Policy {
             })
         };
         let oracle_losses = task.routes().iter().map(oracle_loss).collect::<Result<Vec<_>>>()?;
-        if estimates.leaves.is_some() {
-            check_actions_of_forest(&task)?;
-        }
-        check_size(cells.count(), &task)?;
+        check_size(&estimates.router, &task)?;
         let actions = task.actions();
         let sources = estimates.sources.len();
         let mut policy = Self {
@@ -189,8 +179,8 @@ impl Policy {
             tie: 0.0,
             task,
             oracle_losses,
-            cells,
-            backoff,
+            cells: estimates.router.cells().clone(),
+            backoff: estimates.router.backoff().clone(),
             estimates,
         };
         let (mut low, mut high) = (vec![f64::NAN; actions], vec![f64::NAN; actions]);
@@ -228,7 +218,7 @@ impl Policy {
         if *task.loss() != self.estimates.loss || task.chosen_estimator() != self.task.chosen_estimator() {
             return Err(TaskError::OtherPolicy.into());
         }
-        Self::compile(task, self.cells.clone(), self.backoff.clone(), self.estimates.clone())
+        Self::compile(task, self.estimates.clone())
     }
 
     /// The task, its cost matrix in the order of the router's classes.
@@ -252,7 +242,7 @@ impl Policy {
     /// The classes, in order.
     #[must_use]
     pub fn classes(&self) -> &[String] {
-        &self.estimates.classes
+        self.estimates.router.classes()
     }
 
     /// Whether these are the policy's cells: those of its router or equal ones.
@@ -452,7 +442,7 @@ impl Policy {
 
     /// The prediction served to queries of a source instead of their own, if the router is recalibrated.
     pub(crate) fn served(&self, source: u32) -> Option<&[f64]> {
-        self.estimates.recalibrated.then(|| self.estimate(source).centroid.as_slice())
+        self.estimates.router.is_recalibrated().then(|| self.estimate(source).centroid.as_slice())
     }
 
     fn action(&self, code: u8) -> Action<'_> {
@@ -464,17 +454,12 @@ impl Policy {
     }
 }
 
-/// Refuses tasks with more actions than a decision of a forest has room for.
-fn check_actions_of_forest(task: &Task) -> Result<()> {
-    match task.actions() {
-        actions if actions > MAX_ACTIONS => Err(TaskError::ForestActions { actions, most: MAX_ACTIONS }.into()),
-        _ => Ok(()),
+/// Refuses tasks with more actions than a decision of a forest holds, and policies whose costs would take gigabytes.
+fn check_size(router: &Router, task: &Task) -> Result<()> {
+    let (cells, actions) = (router.cells().count(), task.actions());
+    if router.leaves().is_some() && actions > MAX_ACTIONS {
+        return Err(TaskError::ForestActions { actions, most: MAX_ACTIONS }.into());
     }
-}
-
-/// Refuses policies whose costs would take gigabytes.
-fn check_size(cells: usize, task: &Task) -> Result<()> {
-    let actions = task.actions();
     if cells.saturating_mul(actions) > MAX_COSTS {
         return Err(TaskError::PolicySize { cells, actions, most: MAX_COSTS }.into());
     }
