@@ -54,6 +54,8 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
     }
     warn_all(words::table::reading(&frame));
     warn_all(words::table::labels(&frame.table, &args.votes)?);
+    let seen = loaded.iter().map(|router| router.calibration_rows_in(&frame.table)).max().unwrap_or(0);
+    warn_all(pointsman_report::calibration_rows_in_words(seen, frame.table.rows()));
     if args.json { json::print_with_warnings(&found) } else { Ok(print(&found)?) }
 }
 

@@ -20,4 +20,7 @@ pub use diagnosis::{
 pub use figures::{FIGURES, Figure};
 pub use page::html;
 pub use reliability::reliability;
-pub use report::{Detail, Inputs, LossCell, LossReport, LossRow, NextStep, Report, RouterSummary, SweepReport, menu};
+pub use report::{
+    Detail, Inputs, LossCell, LossReport, LossRow, NextStep, Report, RouterSummary, SweepReport,
+    calibration_rows_in_words, menu,
+};

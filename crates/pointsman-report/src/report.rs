@@ -19,9 +19,6 @@ const ROUTE_SLIDER_STEPS: usize = 12;
 const MENU_LOSSES: [&str; 7] =
     ["brier", "cross-entropy", "spherical", "zero-one", "asymmetric:2", "fn-fp:fp=1,fn=3", "three-part"];
 
-/// A larger share of rows with the prediction of a calibration row is not due to chance.
-const MAX_SHARE_SEEN_BY_CHANCE: f64 = 0.25;
-
 /// The inputs of a report.
 #[derive(Debug, Clone, Copy)]
 pub struct Inputs<'a> {
@@ -173,25 +170,13 @@ pub struct LossCell {
     pub total: Option<f64>,
 }
 
-/// The number of rows that the router was calibrated on, as far as predictions and votes show.
-fn seen_rows(router: &Router, table: &Table) -> usize {
-    match router.has_seen(table) {
-        true => router.rows_in_common(table).into_iter().filter(|seen| *seen).count(),
-        false => router.items_seen(table).map_or(0, |seen| seen.into_iter().filter(|seen| *seen).count()),
-    }
-}
-
-/// Whether so many rows have the prediction of a calibration row that chance does not explain it.
-fn is_beyond_chance(seen: usize, rows: usize) -> bool {
-    seen as f64 > MAX_SHARE_SEEN_BY_CHANCE * rows as f64
-}
-
-/// A warning about rows that the router was calibrated on; `None` if there are few enough to be due to chance.
-fn seen_in_words(seen: usize, rows: usize) -> Option<String> {
+/// A warning about rows that the router was calibrated on; `None` if there are none. `seen` is their number among `rows`.
+#[must_use]
+pub fn calibration_rows_in_words(seen: usize, rows: usize) -> Option<String> {
     if seen == rows {
         return Some("these are rows that the router was calibrated on: they prove nothing".to_owned());
     }
-    is_beyond_chance(seen, rows).then(|| {
+    (seen > 0).then(|| {
         format!(
             "{} of the {} have the prediction of a calibration row: what the router was calibrated on proves nothing; leave these items \
              out",
@@ -221,14 +206,14 @@ impl Report {
         let Inputs { router, policy, replay, .. } = inputs;
         let sweep =
             |sweep: &Sweep| Ok(SweepReport { axis: sweep.axis.to_string(), points: replay.sweep(policy, sweep)? });
-        let (seen, rows) = (seen_rows(router, inputs.table), inputs.table.rows());
+        let (seen, rows) = (router.calibration_rows_in(inputs.table), inputs.table.rows());
         Ok(Self {
             evaluation: replay.evaluate(policy)?,
             calibration_error,
             traffic: replay.traffic(router, inputs.table)?.compare(),
             sweep: sweeps.iter().map(sweep).collect::<Result<_>>()?,
-            calibration_rows: if is_beyond_chance(seen, rows) { seen } else { 0 },
-            warnings: seen_in_words(seen, rows).into_iter().collect(),
+            calibration_rows: seen,
+            warnings: calibration_rows_in_words(seen, rows).into_iter().collect(),
             next_step: None,
             router: RouterSummary {
                 rows: router.rows().rows(),

@@ -38,26 +38,23 @@ pub(super) fn rows_of_like(table: &Table, like: &Router) -> Option<String> {
     (like.partition().factors().iter().any(Factor::learns) && like.has_seen(table)).then(|| sentence.to_owned())
 }
 
-/// A warning that rows of `--add-to` are already in the router. If predictions hardly repeat within the router, one row in fifty is enough:
-/// rounded predictions of different items can be equal by chance.
+/// A warning that rows of `--add-to` are already in the router; where predictions repeat too often to say which, if most seem to be.
 pub(super) fn repeated_rows(table: &Table, router: &Router) -> Option<String> {
     let rows = table.rows();
-    let (repeated, most_by_chance) = match router.items_seen(table) {
-        Some(seen) => (seen.into_iter().filter(|seen| *seen).count(), rows / 50),
-        None => (router.items_in_common(table), rows / 2),
+    let repeated = match router.calibration_rows_in(table) {
+        0 => Some(router.items_in_common(table)).filter(|repeated| 2 * repeated > rows)?,
+        repeated => repeated,
     };
     let shaped = match router.partition().factors().iter().any(Factor::learns) {
         true => ", and certificates do not hold if items that shaped the cells are among the rows",
         false => "",
     };
-    (repeated > most_by_chance).then(|| {
-        format!(
-            "{} of the {} to be added have the prediction of a row that the router has: an item that counts twice is no further \
-             evidence{shaped}; add new items only or, for more labels on the same items, calibrate again with all labels",
-            count(repeated),
-            counted(rows, "row", "rows")
-        )
-    })
+    Some(format!(
+        "{} of the {} to be added have the prediction of a row that the router has: an item that counts twice is no further \
+         evidence{shaped}; add new items only or, for more labels on the same items, calibrate again with all labels",
+        count(repeated),
+        counted(rows, "row", "rows")
+    ))
 }
 
 /// A warning that trees cannot split on features that are constant, or missing in all rows.

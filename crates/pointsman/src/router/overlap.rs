@@ -49,7 +49,22 @@ impl Router {
         distinct.then(|| (0..table.rows()).map(seen).collect())
     }
 
-    /// How many calibration rows have each prediction.
+    /// The number of rows of a table that appear to be calibration items; zero if chance explains them.
+    ///
+    /// If predictions repeat within the router, they also agree with those of other items by chance: about as large a share of a table's
+    /// rows as of the router's own. Twice that share, and one row in a hundred, is taken for chance.
+    #[must_use]
+    pub fn calibration_rows_in(&self, table: &Table) -> usize {
+        if self.has_seen(table) {
+            return self.rows_in_common(table).into_iter().filter(|seen| *seen).count();
+        }
+        let seen = self.items_seen(table).map_or(0, |seen| seen.into_iter().filter(|seen| *seen).count());
+        let repeated = self.predictions().values().filter(|rows| **rows > 1).sum::<usize>();
+        let by_chance = 2.0 * repeated as f64 / self.rows().rows() as f64 + 0.01;
+        if seen as f64 > by_chance * table.rows() as f64 { seen } else { 0 }
+    }
+
+    /// The number of calibration rows with each prediction.
     fn predictions(&self) -> HashMap<Prediction, usize> {
         let mut own: HashMap<Prediction, usize> = HashMap::new();
         (0..self.rows().rows()).for_each(|row| *own.entry(prediction(self.rows(), row)).or_default() += 1);

@@ -101,9 +101,35 @@ fn routers_recognise_their_rows() {
     assert!(!router.items_seen(&other).unwrap().contains(&true));
     let more = router.with_more_rows(&other).unwrap();
     assert!(!more.has_seen(&other) && more.items_seen(&other).unwrap().into_iter().all(|seen| seen));
+    // A table that holds some of them has that many, and one without them has none.
+    let mixed = table(2, &[&predictions(&own)[..10], &predictions(&other)[..]].concat(), &vec![vec![1, 0]; 210]);
+    assert_eq!([&own, &again, &mixed, &other].map(|table| router.calibration_rows_in(table)), [200, 200, 10, 0]);
     // Few distinct predictions repeat by chance, which is no evidence.
     let levels: Vec<usize> = (0..300).map(|row| row % 2).collect();
     let few = Router::calibrate(&rows(&mut rng, &levels), &Partition::level_sets()).unwrap();
     assert!(!few.has_seen(&rows(&mut rng, &levels)));
     assert_eq!(few.items_seen(&rows(&mut rng, &levels)), None);
+    assert_eq!(few.calibration_rows_in(&rows(&mut rng, &levels)), 0);
+}
+
+/// Rounded predictions agree with those of other items by chance.
+#[test]
+fn rounded_predictions_are_not_mistaken_for_calibration_rows() {
+    let mut rng = Rng::new(6);
+    let draw = |rng: &mut Rng, n: usize| {
+        let rounded = |p: Vec<f64>| {
+            let first = (p[0] * 300.0).round();
+            let second = (p[1] * 300.0).round().min(300.0 - first);
+            vec![first / 300.0, second / 300.0, (300.0 - first - second) / 300.0]
+        };
+        let probs: Vec<Vec<f64>> = (0..n).map(|_| rounded(rng.dist(3))).collect();
+        let votes: Vec<Vec<u32>> = probs.iter().map(|p| rng.votes(p, 3)).collect();
+        table(3, &probs, &votes)
+    };
+    let own = draw(&mut rng, 1_000);
+    let router = Router::calibrate(&own, &Partition::top_class(4)).unwrap();
+    let other = draw(&mut rng, 4_000);
+    let by_chance = router.items_seen(&other).unwrap().into_iter().filter(|seen| *seen).count();
+    assert!(by_chance > 20, "{by_chance} of 4,000 agree by chance");
+    assert_eq!(router.calibration_rows_in(&other), 0);
 }
