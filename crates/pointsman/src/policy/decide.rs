@@ -7,7 +7,7 @@
 use super::choose::MAX_ACTIONS;
 use super::decision::{KEPT, QueryCosts};
 use super::limit::content;
-use super::{Decision, Decisions, MixedAction, Policy, UNDETERMINED, Verdict, cheapest_known};
+use super::{Decision, Decisions, MixedAction, Policy, Verdict};
 use crate::error::{Error, Result, TableError, ValueError};
 use crate::estimate::GroupLosses;
 use crate::parallel::prelude::*;
@@ -317,13 +317,8 @@ impl Policy {
         let (mut low, mut high) = ([0.0; MAX_ACTIONS], [0.0; MAX_ACTIONS]);
         let actions = self.actions();
         let (low, high) = (&mut low[..actions], &mut high[..actions]);
-        match self.price_into(losses, low, high) {
-            (UNDETERMINED, ..) => (false, MixedAction::always(cheapest_known(low, high))),
-            (code, kept, _) => {
-                let part = self.cutoff.map_or(1.0, |cutoff| cutoff.marginal);
-                (true, MixedAction::either(code.into(), kept.into(), part))
-            }
-        }
+        self.fill_costs(self.priced(), losses, low, high);
+        self.action_at([low, high])
     }
 }
 

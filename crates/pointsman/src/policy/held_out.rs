@@ -5,8 +5,8 @@
 
 use std::ops::Range;
 
-use super::limit::Unit;
-use super::{Estimates, MixedAction, Policy, UNDETERMINED, cheapest_known, choose};
+use super::cutoff::Unit;
+use super::{Estimates, Policy};
 use crate::estimate::{Decomposition, GroupLosses, LabelLosses, LossTable, Valuation};
 use crate::router::label_free;
 use crate::table::simplex::dot;
@@ -223,16 +223,5 @@ impl Policy {
             self.unit(task, weight, [&low, &high], &real)
         };
         parts.iter().map(unit).collect()
-    }
-
-    /// The action on a part without a limit, and whether its costs are known and not only bounded.
-    pub(super) fn unlimited_action(&self, losses: GroupLosses<'_>) -> (bool, MixedAction) {
-        let [mut low, mut high] = [(); 2].map(|()| vec![0.0; self.actions()]);
-        self.fill_costs(&self.task, losses, &mut low, &mut high);
-        let action = match choose(&low, &high, &self.task).0 {
-            UNDETERMINED => cheapest_known(&low, &high),
-            code => code.into(),
-        };
-        (low == high, MixedAction::always(action))
     }
 }

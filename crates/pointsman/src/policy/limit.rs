@@ -6,33 +6,16 @@
 //! the cost of its best other action minus that of its best route at λ = 0, exceeds λ. Of the queries whose gap equals λ, the marginal
 //! ones, a random part is routed. Routing by gap is optimal: no other rule that routes the same share costs, or loses, less.
 
+use super::choose::cheapest_known;
+use super::cutoff::{Cutoff, Unit};
 use super::decision::QueryCosts;
 use super::promise::with_slack;
 use super::{Decisions, KEPT, Policy, TIE, UNDETERMINED, Verdict, choose};
-use crate::error::{Error, Result, TaskError};
+use crate::error::{Result, TaskError};
+use crate::estimate::GroupLosses;
 use crate::numeric::mix::{mix, uniform};
 use crate::table::simplex::Real;
 use crate::task::{Limit, Task, Ties};
-
-/// Parts of a group this close to 0 or 1 count as 0 or 1; the difference is rounding.
-const NEGLIGIBLE: f64 = 1e-9;
-
-/// Queries with the same costs: their weight, and the losses of their two alternatives.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Unit {
-    /// Share of the traffic, up to a common factor.
-    pub(crate) weight: f64,
-    /// The cost of the best action that is not a route, minus that of the best route, at λ = 0.
-    pub(crate) gap: f64,
-    /// Whether they are routed at λ = 0.
-    pub(crate) worth: bool,
-    /// The loss if not routed; abstaining loses its price.
-    pub(crate) kept: f64,
-    /// The loss if routed, without the price.
-    pub(crate) routed: f64,
-    /// The two alternatives: the best action that is not a route, and the best route.
-    pub(crate) actions: [usize; 2],
-}
 
 /// The price that enforces a limit, and its effect.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -56,81 +39,6 @@ pub struct Surcharge {
     pub loss_identified: Option<[f64; 2]>,
 }
 
-/// The point at which routing in the order of decreasing gaps ends.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Cutoff {
-    /// The price λ.
-    pub(crate) price: f64,
-    /// The part of the marginal units that is routed.
-    pub(crate) marginal: f64,
-    /// The share of the units that is routed.
-    pub(crate) share: f64,
-    /// The mean loss of all units.
-    pub(crate) loss: f64,
-}
-
-impl Cutoff {
-    /// Finds the cutoff for a limit.
-    ///
-    /// Units are routed in the order of decreasing gaps until the limit is reached. Units that are not routed at λ = 0 are never routed:
-    /// a budget only reduces routing, and a target loss gains nothing from them.
-    pub(crate) fn find(limit: Limit, units: &[Unit], tie: f64) -> Result<Self> {
-        let all: f64 = units.iter().map(|unit| unit.weight).sum();
-        let base = units.iter().map(|unit| unit.weight * unit.kept).sum::<f64>() / all;
-        let mut order: Vec<&Unit> = units.iter().filter(|unit| unit.worth).collect();
-        order.sort_by(|a, b| b.gap.total_cmp(&a.gap));
-        let mut found = Self { price: 0.0, marginal: 1.0, share: 0.0, loss: base };
-        let (mut least, mut before) = (found, None::<f64>);
-        // Units whose gaps are equal up to rounding form a group.
-        for group in order.chunk_by(|a, b| a.gap - b.gap <= 2.0 * tie) {
-            let (first, last) = (group[0].gap, group[group.len() - 1].gap);
-            let weight = group.iter().map(|unit| unit.weight).sum::<f64>() / all;
-            let saving = group.iter().map(|unit| unit.weight * (unit.kept - unit.routed)).sum::<f64>() / all;
-            let part = match limit {
-                Limit::Budget(most) => (most - found.share) / weight,
-                Limit::TargetLoss(most) if found.loss <= most => 0.0,
-                // By the losses of held-out rows a group may save nothing although later groups do.
-                Limit::TargetLoss(_) if saving <= 0.0 => 1.0,
-                Limit::TargetLoss(most) => (found.loss - most) / saving,
-            };
-            if part < 1.0 - NEGLIGIBLE {
-                let part = if part < NEGLIGIBLE { 0.0 } else { part };
-                found.marginal = part;
-                // If nothing of this group is routed, any price between it and the previous group will do; take the midpoint.
-                found.price = before.filter(|_| part == 0.0).unwrap_or(last).midpoint(first);
-                found.share += part * weight;
-                found.loss -= part * saving;
-                return Ok(found);
-            }
-            // Rounded shares may sum to more than one.
-            found.share = (found.share + weight).min(1.0);
-            found.loss -= saving;
-            before = Some(last);
-            if found.loss < least.loss {
-                least = found;
-            }
-        }
-        match limit {
-            Limit::TargetLoss(target) if found.loss > target + tie.max(NEGLIGIBLE * target) => Err(Error::OutOfReach {
-                target,
-                // Rounded up, so that the loss named in the message is feasible.
-                least: (least.loss * 1e6 - NEGLIGIBLE).ceil() / 1e6,
-                share: least.share,
-            }),
-            _ => Ok(found),
-        }
-    }
-
-    /// The part of a unit that is routed.
-    pub(crate) fn part_of(&self, unit: &Unit, tie: f64) -> f64 {
-        match unit.gap - self.price {
-            over if over > tie => 1.0,
-            over if over < -tie || !unit.worth => 0.0,
-            _ => self.marginal,
-        }
-    }
-}
-
 impl Policy {
     /// Finds the price that enforces a limit, and decides all sources at that price.
     ///
@@ -146,7 +54,8 @@ impl Policy {
         self.cutoff = Some(found);
         self.kept.resize(self.codes.len(), UNDETERMINED);
         for source in 0..self.codes.len() {
-            if let Some((low, high)) = self.costs_at(self.priced(), source) {
+            if let Some(estimate) = &self.estimates.sources[source] {
+                let [low, high] = self.costs_at(self.priced(), estimate.losses());
                 (self.codes[source], self.kept[source], self.margins[source]) = self.decide_costs(&low, &high);
             }
         }
@@ -165,10 +74,9 @@ impl Policy {
             let units = self.all_units(&task, self.held_out()).ok_or(TaskError::NoHeldOutTrees)?;
             return find(limit, &units);
         }
-        let cells = (0..self.cells.count()).filter_map(|cell| {
-            let (low, high) = self.costs_at(&task, cell)?;
-            let weight = self.estimates.sources[cell].as_ref()?.weight;
-            Some(self.unit(&task, weight, [&low, &high], &high))
+        let cells = self.estimates.sources[..self.cells.count()].iter().flatten().map(|estimate| {
+            let [low, high] = self.costs_at(&task, estimate.losses());
+            self.unit(&task, estimate.weight, [&low, &high], &high)
         });
         let cells: Vec<Unit> = cells.collect();
         match limit {
@@ -197,12 +105,11 @@ impl Policy {
         self.task.clone().with_limit_as_price(0.0)
     }
 
-    /// The costs of a source at a task's prices; `None` if it has no rows.
-    fn costs_at(&self, task: &Task, source: usize) -> Option<(Vec<f64>, Vec<f64>)> {
-        let estimate = self.estimates.sources[source].as_ref()?;
-        let (mut low, mut high) = (vec![0.0; self.actions()], vec![0.0; self.actions()]);
-        self.fill_costs(task, estimate.losses(), &mut low, &mut high);
-        Some((low, high))
+    /// Lower and upper ends of the costs of all actions at a task's prices.
+    pub(super) fn costs_at(&self, task: &Task, losses: GroupLosses<'_>) -> [Vec<f64>; 2] {
+        let [mut low, mut high] = [(); 2].map(|()| vec![0.0; self.actions()]);
+        self.fill_costs(task, losses, &mut low, &mut high);
+        [low, high]
     }
 
     /// The best action that is not a route, and the best route.
@@ -244,6 +151,24 @@ impl Policy {
             None => (code, code, margin),
             Some(cutoff) => self.decide_at_cutoff(cutoff, high, code, margin),
         }
+    }
+
+    /// The action on queries with these costs, which include the limit's price, and whether it is determined; if not, the action that is
+    /// assumed.
+    pub(super) fn action_at(&self, [low, high]: [&[f64]; 2]) -> (bool, MixedAction) {
+        match self.decide_costs(low, high) {
+            (UNDETERMINED, ..) => (false, MixedAction::always(self.assumed_action([low, high]))),
+            (code, kept, _) => {
+                let part = self.cutoff.map_or(1.0, |cutoff| cutoff.marginal);
+                (true, MixedAction::either(code.into(), kept.into(), part))
+            }
+        }
+    }
+
+    /// The action that is assumed if costs do not determine one: the cheapest whose cost is known, which is predicting, abstaining or a
+    /// measured oracle. With a limit it is no route, since the queries may not be worth one.
+    pub(super) fn assumed_action(&self, [low, high]: [&[f64]; 2]) -> usize {
+        if self.has_limit() { self.alternatives(high)[0] } else { cheapest_known(low, high) }
     }
 
     fn decide_at_cutoff(&self, cutoff: &Cutoff, costs: &[f64], code: u8, margin: f64) -> (u8, u8, f64) {
@@ -403,82 +328,4 @@ impl MixedAction {
 /// A pseudo-random number in [0, 1) derived from the bits of a query; the same query always gets the same number.
 fn uniform_draw(bits: impl Iterator<Item = u64>) -> f64 {
     uniform(bits.fold(0, mix))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn unit(weight: f64, kept: f64, routed: f64, price: f64) -> Unit {
-        let gap = kept - routed - price;
-        Unit { weight, gap, worth: gap > 1e-12, kept, routed, actions: [0, 1] }
-    }
-
-    fn units(price: f64) -> Vec<Unit> {
-        [(1.0, 0.9), (2.0, 0.5), (1.0, 0.3), (4.0, 0.2)].map(|(weight, kept)| unit(weight, kept, 0.1, price)).to_vec()
-    }
-
-    /// The share and the mean loss if units are routed by a cutoff.
-    fn apply(found: &Cutoff, units: &[Unit]) -> [f64; 2] {
-        let part = |unit: &Unit| found.part_of(unit, 1e-12);
-        let all: f64 = units.iter().map(|unit| unit.weight).sum();
-        let mean = |value: &dyn Fn(&Unit) -> f64| units.iter().map(|unit| unit.weight * value(unit)).sum::<f64>() / all;
-        [mean(&part), mean(&|unit| part(unit) * unit.routed + (1.0 - part(unit)) * unit.kept)]
-    }
-
-    fn check(limit: Limit, units: &[Unit]) -> Cutoff {
-        let found = Cutoff::find(limit, units, 1e-12).unwrap();
-        let [share, loss] = apply(&found, units);
-        assert!(
-            (found.share - share).abs() < 1e-9 && (found.loss - loss).abs() < 1e-9,
-            "{limit:?}: {found:?}, {share} {loss}"
-        );
-        assert!(found.price >= 0.0 && (0.0..=1.0).contains(&found.marginal), "{found:?}");
-        found
-    }
-
-    #[test]
-    fn budget_is_met_exactly_unless_it_does_not_bind() {
-        for (most, share) in [(0.0, 0.0), (0.05, 0.05), (0.125, 0.125), (0.25, 0.25), (0.375, 0.375), (0.9, 0.375)] {
-            let found = check(Limit::Budget(most), &units(0.2));
-            assert!((found.share - share).abs() < 1e-12, "{most}: {found:?}");
-        }
-    }
-
-    #[test]
-    fn budget_that_does_not_bind_has_no_surcharge() {
-        // Binary shares that do not sum to one.
-        let units: Vec<Unit> = (1..=10).map(|i| unit(0.1, 0.1 * f64::from(i), 0.0, 0.0)).collect();
-        for most in [1.0, 0.9999999999999] {
-            let found = check(Limit::Budget(most), &units);
-            assert!(found.price == 0.0 && found.marginal == 1.0, "{found:?}");
-        }
-    }
-
-    #[test]
-    fn target_loss_is_met_with_the_least_routing() {
-        let base = (0.9 + 1.0 + 0.3 + 0.8) / 8.0;
-        for (target, share) in [
-            (base + 0.1, 0.0),
-            (base, 0.0),
-            (base - 0.05, 0.0625),
-            (base - 0.1, 0.125),
-            (base - 0.2, 0.375),
-            (base - 0.225, 0.5),
-            (0.1, 1.0),
-        ] {
-            let found = check(Limit::TargetLoss(target), &units(0.0));
-            assert!((found.share - share).abs() < 1e-9, "{target}: {found:?}");
-            assert!(found.loss <= target + 1e-9, "{found:?}");
-        }
-        let error = Cutoff::find(Limit::TargetLoss(0.05), &units(0.0), 1e-12).unwrap_err().to_string();
-        assert!(error.contains("100.0 %") && error.contains("0.100000"), "{error}");
-    }
-
-    #[test]
-    fn units_of_equal_gap_are_routed_in_equal_parts() {
-        let units = [unit(1.0, 0.5, 0.1, 0.1); 4];
-        let found = check(Limit::Budget(0.3), &units);
-        assert!((found.marginal - 0.3).abs() < 1e-12 && (found.price - 0.3).abs() < 1e-12, "{found:?}");
-    }
 }

@@ -2,6 +2,7 @@
 
 mod cap;
 mod choose;
+mod cutoff;
 mod decide;
 mod decision;
 mod decisions;
@@ -27,7 +28,8 @@ use crate::partition::{CellId, Cells};
 use crate::router::{Router, Support};
 use crate::task::{Estimator, Named, Route, Task, TaskSummary};
 pub use cap::{Bid, CapRule, CapSize, CapUse, Caps, MAX_CAPS};
-use choose::{MAX_ACTIONS, TIE, UNDETERMINED, cheapest_known, choose};
+use choose::{MAX_ACTIONS, TIE, UNDETERMINED, choose};
+use cutoff::Cutoff;
 use decision::KEPT;
 use decision::Verdict;
 pub use decision::{Action, Decision, Level};
@@ -35,7 +37,6 @@ pub use decisions::Decisions;
 pub use flips::Flip;
 use held_out::HeldOut;
 use leaf_losses::LeafLosses;
-use limit::Cutoff;
 pub(crate) use limit::MixedAction;
 pub use limit::Surcharge;
 pub use promise::Promise;
@@ -347,18 +348,14 @@ impl Policy {
         (self.code(source).is_some(), self.taken(source))
     }
 
-    /// The action of a source or, if undetermined, the cheapest action whose cost is known: predicting, abstaining or a measured oracle. At
-    /// the margin of a limit it is a random choice between two actions.
+    /// The action of a source or, if undetermined, the one that is assumed. At the margin of a limit it is a random choice between two
+    /// actions.
     pub(crate) fn taken(&self, source: u32) -> MixedAction {
         if let Some(part) = self.marginal_share(source) {
             let at = source as usize;
             return MixedAction::either(self.codes[at].into(), self.kept[at].into(), part);
         }
-        MixedAction::always(self.code(source).unwrap_or_else(|| {
-            let [low, high] = self.costs_of(source);
-            // A limited route is not given to queries that may not be worth it.
-            if self.cutoff.is_some() { self.alternatives(high)[0] } else { cheapest_known(low, high) }
-        }))
+        MixedAction::always(self.code(source).unwrap_or_else(|| self.assumed_action(self.costs_of(source))))
     }
 
     /// Lower and upper ends of the costs of all actions by the estimates of a source.

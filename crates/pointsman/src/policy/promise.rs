@@ -1,7 +1,7 @@
 //! The cost and loss that a policy is expected to have on new queries like the calibration rows.
 
+use super::cutoff::{Cutoff, Unit};
 use super::held_out::HeldOut;
-use super::limit::{Cutoff, Unit};
 use super::{MixedAction, Policy};
 use crate::estimate::{OracleLoss, RowVotes};
 use crate::numeric::weighted::WeightedSums;
@@ -259,8 +259,11 @@ impl Policy {
 
     /// The action on each part, and whether its costs are known. With a limit, the same share is routed as by the policy.
     fn mixed_actions(&self, held_out: &HeldOut, parts: &[usize]) -> Vec<(bool, MixedAction)> {
-        let unlimited = |&part: &usize| self.unlimited_action(held_out.expected(part));
-        let Some(found) = self.cutoff else { return parts.iter().map(unlimited).collect() };
+        let costs = |part: &usize| self.costs_at(&self.task, held_out.expected(*part));
+        let Some(found) = self.cutoff else {
+            let unlimited = |[low, high]: [Vec<f64>; 2]| (low == high, self.action_at([&low, &high]).1);
+            return parts.iter().map(|part| unlimited(costs(part))).collect();
+        };
         let task = self.at_no_price();
         let all = self.all_units(&task, held_out);
         // A budget can always be kept.
@@ -268,7 +271,8 @@ impl Policy {
         let units = self.units(&task, held_out, parts);
         let routed = |(part, unit): (&usize, &Unit)| {
             let [kept, route] = unit.actions;
-            (unlimited(part).0, MixedAction::either(route, kept, at.part_of(unit, self.tie)))
+            let [low, high] = costs(part);
+            (low == high, MixedAction::either(route, kept, at.part_of(unit, self.tie)))
         };
         parts.iter().zip(&units).map(routed).collect()
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::promise::{Judged, with_jackknife, with_slack};
-use super::{Decision, Decisions, MixedAction, Policy, Reason, Verdict, cheapest_known};
+use super::{Decision, Decisions, MixedAction, Policy, Reason, Verdict};
 use crate::numeric::weighted::WeightedSums;
 use crate::router::Support;
 use crate::task::Named;
@@ -93,7 +93,7 @@ impl Tally {
                 let decision = policy.row(decisions, row);
                 own.taken[decision.code().unwrap_or(actions)] += 1;
                 let [low, high] = [decision.costs(), decision.costs_high()];
-                let action = decision.code().unwrap_or_else(|| cheapest_known(low, high));
+                let action = decision.code().unwrap_or_else(|| policy.assumed_action([low, high]));
                 own.router += high[action];
                 own.slack += high[action] - low[action];
                 own.always.iter_mut().zip(high).for_each(|(sum, cost)| *sum += cost);
@@ -181,15 +181,21 @@ impl Tally {
         (moved > 0).then_some(CappedSummary { moved, to, cost })
     }
 
+    /// The share of the queries per source, and per action to which a cap moved them. Random draws do not matter: held-out rows are
+    /// evaluated with their probabilities.
+    fn shares_by_source(&self, policy: &Policy) -> BTreeMap<(u32, Option<u8>), f64> {
+        let mut shares = BTreeMap::new();
+        for (&(verdict, moved), &n) in &self.counts {
+            *shares.entry((policy.unfold(verdict).1, moved)).or_default() += n as f64 / self.rows as f64;
+        }
+        shares
+    }
+
     /// Expected costs from the held-out rows of each cell; `None` if the costs of all are only bounded.
     fn expected(&self, policy: &Policy) -> Option<Expected> {
-        let (judged, all) = (policy.judge_sources(), self.rows as f64);
+        let judged = policy.judge_sources();
         let mut expected = Expected { router: 0.0, always: vec![0.0; policy.actions()], error: 0.0, open: None };
-        // Random draws do not matter here: held-out rows are evaluated with their probabilities.
-        let mut shares: BTreeMap<(u32, Option<u8>), f64> = BTreeMap::new();
-        for (&(verdict, moved), &n) in &self.counts {
-            *shares.entry((policy.unfold(verdict).1, moved)).or_default() += n as f64 / all;
-        }
+        let shares = self.shares_by_source(policy);
         let (mut slack, mut known) = (0.0, false);
         for (&(source, moved), share) in &shares {
             match &judged[source as usize] {

@@ -8,6 +8,7 @@
 //! passes: the first collects bids, the second applies the [`CapRule`].
 
 mod prices;
+mod select;
 
 use std::str::FromStr;
 
