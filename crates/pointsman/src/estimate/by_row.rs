@@ -21,6 +21,7 @@ use std::collections::BTreeMap;
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 
+use super::bias_polynomial::{LeastSquares, MAX_DEGREE, Polynomial, diversities, unbiased_diversities};
 use super::dirichlet::draw_into;
 use super::moments::Moments;
 use super::vote_groups::VoteGroup;
@@ -39,9 +40,6 @@ const MAX_GROUPS: usize = 10;
 /// The largest number of laws in [`RowLaws`].
 const MAX_LAWS: usize = 40;
 
-/// The largest degree of the polynomial; higher degrees mostly add variance.
-const MAX_DEGREE: usize = 4;
-
 /// Draws from the law of a group.
 const DRAWS: usize = 4000;
 
@@ -56,9 +54,6 @@ const MAX_REPETITIONS: u64 = 4;
 
 /// With more labels than this the bias is too small for the polynomial to matter.
 const MAX_LABELS_FOR_POLYNOMIAL: u64 = 100;
-
-/// A column whose residual is below this part of its size is collinear with those before it.
-const COLLINEAR: f64 = 1e-8;
 
 /// Estimates of each row's irreducible loss.
 #[derive(Debug, Clone)]
@@ -331,7 +326,8 @@ impl Group {
             let polynomial = (k <= MAX_LABELS_FOR_POLYNOMIAL).then(|| self.polynomial(items, k, draws, loss));
             for (item, value) in items.iter().zip(&mut values).filter(|(item, _)| item.k == k) {
                 let by_factor = scaled.value(item);
-                let by_polynomial = polynomial.as_ref().map_or(by_factor, |it| item.entropy + it.estimate(item));
+                let by_polynomial =
+                    polynomial.as_ref().map_or(by_factor, |it| item.entropy + it.estimate(&item.counts, item.k));
                 *value = [by_polynomial, by_factor];
             }
         }
@@ -370,27 +366,8 @@ impl Group {
                 fit.add(weight, &columns, loss.entropy(&p) - found);
             }
         }
-        fit.solve()
+        fit.solve(ROWS_PER_GROUP)
     }
-}
-
-/// 1 − Σ_c p_c^j for j = 2…degree, followed by zeros.
-fn diversities(p: &[f64], degree: usize) -> [f64; MAX_DEGREE - 1] {
-    let mut found = [0.0; MAX_DEGREE - 1];
-    for (j, slot) in (2..=degree as i32).zip(&mut found) {
-        *slot = 1.0 - p.iter().map(|x| x.powi(j)).sum::<f64>();
-    }
-    found
-}
-
-/// Unbiased estimates of the diversities: the share of j-subsets of the item's labels that are not all equal.
-fn unbiased_diversities(counts: &[u32], k: u64, degree: usize) -> [f64; MAX_DEGREE - 1] {
-    let mut found = [0.0; MAX_DEGREE - 1];
-    for (j, slot) in (2..=degree).zip(&mut found) {
-        let alike = |n: f64| (0..j).map(|i| (n - i as f64).max(0.0) / (k as f64 - i as f64)).product::<f64>();
-        *slot = 1.0 - counts.iter().map(|&n| alike(f64::from(n))).sum::<f64>();
-    }
-    found
 }
 
 /// G(ȳ) times the factor by which it is too small in a group; a constant if every snapshot has entropy zero.
@@ -416,93 +393,5 @@ impl ScaledEntropy {
 
     fn value(&self, item: &Item) -> f64 {
         self.factor * item.entropy + self.constant
-    }
-}
-
-/// β_0 + Σ_j β_j (1 − Σ_c p_c^j).
-struct Polynomial {
-    degree: usize,
-    constant: f64,
-    slopes: [f64; MAX_DEGREE - 1],
-}
-
-impl Polynomial {
-    /// An unbiased estimate of the polynomial at the item's p*.
-    fn estimate(&self, item: &Item) -> f64 {
-        let found = unbiased_diversities(&item.counts, item.k, self.degree);
-        self.constant + found.iter().zip(&self.slopes).map(|(x, slope)| slope * x).sum::<f64>()
-    }
-}
-
-/// Regularised least squares with up to [`MAX_DEGREE`] − 1 columns. It minimises the squared error of the polynomial plus the variance that
-/// labels add to its mean over a group; without that, nearly collinear columns get huge slopes of opposite signs.
-struct LeastSquares {
-    degree: usize,
-    weight: f64,
-    means: [f64; MAX_DEGREE],
-    products: [[f64; MAX_DEGREE]; MAX_DEGREE],
-    noise: [[f64; MAX_DEGREE - 1]; MAX_DEGREE - 1],
-}
-
-impl LeastSquares {
-    fn new(degree: usize) -> Self {
-        let (means, products) = ([0.0; MAX_DEGREE], [[0.0; MAX_DEGREE]; MAX_DEGREE]);
-        Self { degree, weight: 0.0, means, products, noise: [[0.0; MAX_DEGREE - 1]; MAX_DEGREE - 1] }
-    }
-
-    fn add(&mut self, weight: f64, columns: &[f64; MAX_DEGREE - 1], target: f64) {
-        let mut row = [0.0; MAX_DEGREE];
-        row[..MAX_DEGREE - 1].copy_from_slice(columns);
-        row[MAX_DEGREE - 1] = target;
-        self.weight += weight;
-        for (i, x) in row.iter().enumerate() {
-            self.means[i] += weight * x;
-            row.iter().zip(&mut self.products[i]).for_each(|(y, sum)| *sum += weight * x * y);
-        }
-    }
-
-    /// Adds the error of the columns as estimated from labels.
-    fn add_noise(&mut self, weight: f64, columns: &[f64; MAX_DEGREE - 1], estimated: &[f64; MAX_DEGREE - 1]) {
-        let errors: [f64; MAX_DEGREE - 1] = std::array::from_fn(|i| columns[i] - estimated[i]);
-        for (row, x) in self.noise.iter_mut().zip(&errors) {
-            row.iter_mut().zip(&errors).for_each(|(sum, y)| *sum += weight * x * y);
-        }
-    }
-
-    /// Solves by elimination after centring; a collinear column gets slope zero.
-    fn solve(mut self) -> Polynomial {
-        const TARGET: usize = MAX_DEGREE - 1;
-        let mut found = Polynomial { degree: self.degree, constant: 0.0, slopes: [0.0; MAX_DEGREE - 1] };
-        if self.weight <= 0.0 {
-            return found;
-        }
-        self.means.iter_mut().for_each(|mean| *mean /= self.weight);
-        let mut centred = self.products;
-        for (i, row) in centred.iter_mut().enumerate() {
-            row.iter_mut().zip(&self.means).for_each(|(x, mean)| *x = *x / self.weight - self.means[i] * mean);
-        }
-        for (row, noise) in centred.iter_mut().zip(&self.noise) {
-            row.iter_mut().zip(noise).for_each(|(x, noise)| *x += noise / self.weight / ROWS_PER_GROUP as f64);
-        }
-        let sizes: Vec<f64> = (0..TARGET).map(|i| centred[i][i]).collect();
-        let columns: Vec<usize> = (0..self.degree.saturating_sub(1)).collect();
-        let mut used = Vec::new();
-        for &i in &columns {
-            if centred[i][i] <= COLLINEAR * sizes[i] || sizes[i] <= f64::MIN_POSITIVE {
-                continue;
-            }
-            used.push(i);
-            for j in (i + 1)..TARGET {
-                let (part, pivot) = (centred[j][i] / centred[i][i], centred[i]);
-                centred[j][i..].iter_mut().zip(&pivot[i..]).for_each(|(x, above)| *x -= part * above);
-            }
-        }
-        for &i in used.iter().rev() {
-            let known: f64 = used.iter().filter(|&&j| j > i).map(|&j| centred[i][j] * found.slopes[j]).sum();
-            found.slopes[i] = (centred[i][TARGET] - known) / centred[i][i];
-        }
-        found.constant =
-            self.means[TARGET] - found.slopes.iter().zip(&self.means).map(|(slope, mean)| slope * mean).sum::<f64>();
-        found
     }
 }

@@ -10,27 +10,19 @@
 //! positive variance of that size would put it below. For the Brier loss and equally many labels per item this estimate is unbiased, unless
 //! the size of the variance exceeds the spread of the snapshot means, where the factor of the shrunk points is capped at one.
 
-use wide::f64x4;
-
-use super::{Slopes, VoteGroups, certain_loss};
+use super::vote_entropies::{PointBuffers, VoteEntropies};
+use super::{Slopes, VoteGroups};
 use crate::loss::{Loss, SelfEstimate};
 use crate::parallel::prelude::*;
-use crate::partition::SPARSE_BELOW_ROWS;
-use crate::partition::forest::{LeafStatistics, Shrunk, Trees, VoteMoments, VoteRun, VoteVectors};
+use crate::partition::forest::{LeafStatistics, Trees, VoteRun};
 use crate::table::Table;
 use crate::task::Estimator;
 
 /// Estimates the losses of groups of a table's rows under one loss; for `shrink` and `plugin` only.
 pub(crate) struct LeafEstimator<'a> {
     table: &'a Table,
-    loss: &'a Loss,
-    estimator: Estimator,
-    vote_vectors: VoteVectors<'a>,
     predictions: Vec<PredictionLoss>,
-    /// The entropy of the mean of each distinct vote vector.
-    entropies: Vec<f64>,
-    /// For the cross-entropy, if all items have k labels: the slot of each class of each vote vector in a table of k + 1 slots per class.
-    slots: Vec<u32>,
+    vote_entropies: VoteEntropies<'a>,
 }
 
 /// The loss of a row's prediction by the row's labels, and its self-estimate.
@@ -39,9 +31,6 @@ struct PredictionLoss {
     total: f64,
     self_estimate: SelfEstimate,
 }
-
-/// The largest number of slots; clearing more of them for every leaf would take longer than they save.
-const MAX_SLOTS: f64 = 4096.0;
 
 /// The fewest rows per parallel task.
 const MIN_ROWS_PER_TASK: usize = 1 << 10;
@@ -55,28 +44,11 @@ pub(crate) struct LeafBuffers {
     points: PointBuffers,
 }
 
-#[derive(Debug, Default)]
-struct PointBuffers {
-    centre: Vec<f64>,
-    point: Vec<f64>,
-    weights: Vec<f64>,
-    probabilities: Vec<f64>,
-}
-
 impl<'a> LeafEstimator<'a> {
     pub(crate) fn new(table: &'a Table, loss: &'a Loss, estimator: Estimator) -> Self {
-        let (vote_vectors, distinct) = (VoteVectors::new(table), table.distinct_votes());
-        let classes = table.classes().len();
-        let predictions = prediction_losses(table, loss);
-        let entropies = (0..distinct.len() as u32).map(|votes| loss.entropy(vote_vectors.mean(votes))).collect();
-        let mut slots = Vec::new();
-        // Only if there can be fewer slots than vote vectors.
-        let are_few = |k: &f64| *k < distinct.len() as f64 && (k + 1.0) * classes as f64 <= MAX_SLOTS;
-        if let Some(k) = vote_vectors.common_labels.filter(|_| loss.floor().is_some()).filter(are_few) {
-            let counts = distinct.iter().flat_map(|votes| (0..).zip(votes.counts()));
-            slots.extend(counts.map(|(class, n): (u32, _)| class * (k as u32 + 1) + n));
-        }
-        Self { table, loss, estimator, vote_vectors, predictions, entropies, slots }
+        let (predictions, vote_entropies) =
+            (prediction_losses(table, loss), VoteEntropies::new(table, loss, estimator));
+        Self { table, predictions, vote_entropies }
     }
 
     pub(crate) fn weight(&self, row: usize) -> f64 {
@@ -90,12 +62,13 @@ impl<'a> LeafEstimator<'a> {
 
     /// The entropy of the mean of a row's labels.
     pub(super) fn label_entropy_of_row(&self, row: usize) -> f64 {
-        self.entropies[self.vote_vectors.index_of_row[row] as usize]
+        self.vote_entropies.of_row(row)
     }
 
     /// Whether a row has two labels or more.
     pub(super) fn is_paired(&self, row: usize) -> bool {
-        self.vote_vectors.is_paired(self.vote_vectors.index_of_row[row])
+        let vote_vectors = &self.vote_entropies.vote_vectors;
+        vote_vectors.is_paired(vote_vectors.index_of_row[row])
     }
 
     /// The number of rows.
@@ -151,163 +124,20 @@ impl<'a> LeafEstimator<'a> {
             total += self.weight(row) * self.predictions[row].total;
         }
         let LeafBuffers { runs, points, .. } = buffers;
-        self.vote_vectors.find_runs(rows, runs);
-        (total / weight, self.irreducible_of_runs(runs.iter().copied(), None, points))
+        self.vote_entropies.vote_vectors.find_runs(rows, runs);
+        (total / weight, self.vote_entropies.of_runs(runs.iter().copied(), None, points))
     }
 
     /// Both ends of the irreducible loss of a leaf.
     pub(crate) fn irreducible(&self, statistics: &LeafStatistics, leaf: usize, buffers: &mut LeafBuffers) -> [f64; 2] {
         let (shrunk, LeafBuffers { runs, points, .. }) = (statistics.shrunk(leaf), buffers);
         match statistics.vote_counts(leaf) {
-            Some(counts) => self.irreducible_of_runs(counts.iter().map(VoteRun::from_count), shrunk, points),
+            Some(counts) => self.vote_entropies.of_runs(counts.iter().map(VoteRun::from_count), shrunk, points),
             None => {
-                self.vote_vectors.find_runs(statistics.rows_of(leaf), runs);
-                self.irreducible_of_runs(runs.iter().copied(), shrunk, points)
+                self.vote_entropies.vote_vectors.find_runs(statistics.rows_of(leaf), runs);
+                self.vote_entropies.of_runs(runs.iter().copied(), shrunk, points)
             }
         }
-    }
-
-    /// Both ends of the irreducible loss of rows; `shrunk` if it is already known.
-    fn irreducible_of_runs(
-        &self,
-        runs: impl ExactSizeIterator<Item = VoteRun> + Clone,
-        shrunk: Option<Shrunk<'_>>,
-        buffers: &mut PointBuffers,
-    ) -> [f64; 2] {
-        if let Some(shrunk) = shrunk {
-            return [self.irreducible_of_shrunk(runs, shrunk, buffers); 2];
-        }
-        let mut centre = std::mem::take(&mut buffers.centre);
-        centre.resize(self.table.classes().len(), 0.0);
-        let moments = self.vote_vectors.moments(runs.clone(), &mut centre);
-        let ends = self.irreducible_of_moments(runs, &moments, &centre, buffers);
-        buffers.centre = centre;
-        ends
-    }
-
-    fn irreducible_of_moments(
-        &self,
-        runs: impl ExactSizeIterator<Item = VoteRun> + Clone,
-        moments: &VoteMoments,
-        centre: &[f64],
-        buffers: &mut PointBuffers,
-    ) -> [f64; 2] {
-        let &VoteMoments { weight, pair_weight, noise, variance, .. } = moments;
-        let labels = |run: VoteRun| self.vote_vectors.labels(run.votes);
-        let fewest = runs.clone().map(labels).fold(f64::INFINITY, f64::min);
-        let most = runs.clone().map(labels).fold(0.0, f64::max);
-        if fewest == most && fewest >= 2.0 {
-            let shrunk = Shrunk { weight, factor: moments.factor(), centre };
-            return [self.irreducible_of_shrunk(runs, shrunk, buffers); 2];
-        }
-        let is_identified = pair_weight >= weight / 2.0
-            || pair_weight > 0.0 && {
-                let pairs = runs.clone().filter(|run| self.vote_vectors.is_paired(run.votes));
-                let squares: f64 = pairs.map(|run| run.squares).sum();
-                pair_weight * pair_weight >= squares * (SPARSE_BELOW_ROWS as f64 - 1e-6)
-            };
-        if !is_identified {
-            return [certain_loss(self.loss, centre), self.loss.entropy(centre)];
-        }
-        if self.estimator == Estimator::Plugin {
-            return [self.entropy_of_means(runs) / weight; 2];
-        }
-        let size = variance.abs();
-        let factor = |run: VoteRun| if size > 0.0 { (size / (size + noise / labels(run))).sqrt() } else { 0.0 };
-        let points = self.entropy_of_points(runs, centre, factor, &mut buffers.point);
-        // Points with different factors do not average to the centre, so that their entropy may exceed the centre's.
-        let ceiling = self.loss.entropy(centre);
-        [reflected(variance, (points / weight).min(ceiling), || ceiling); 2]
-    }
-
-    /// The irreducible loss of rows with equally many labels, two or more.
-    fn irreducible_of_shrunk(
-        &self,
-        runs: impl ExactSizeIterator<Item = VoteRun> + Clone,
-        shrunk: Shrunk<'_>,
-        buffers: &mut PointBuffers,
-    ) -> f64 {
-        let Shrunk { weight, centre, .. } = shrunk;
-        if self.estimator == Estimator::Plugin {
-            return self.entropy_of_means(runs) / weight;
-        }
-        // The mean of points with a common factor is the centre, so that the centre's entropy is above theirs.
-        let shrunk_inwards = Shrunk { factor: shrunk.factor.abs(), ..shrunk };
-        let slots = (&mut buffers.weights, &mut buffers.probabilities);
-        let by_slots =
-            self.loss.floor().and_then(|floor| self.entropy_by_slots(floor, shrunk_inwards, runs.clone(), slots));
-        let points = by_slots
-            .unwrap_or_else(|| self.entropy_of_points(runs, centre, |_| shrunk_inwards.factor, &mut buffers.point));
-        reflected(shrunk.factor, points / weight, || self.loss.entropy(centre))
-    }
-
-    /// The weighted sum of the entropies of snapshot means.
-    fn entropy_of_means(&self, runs: impl Iterator<Item = VoteRun>) -> f64 {
-        runs.map(|run| run.weight * self.entropies[run.votes as usize]).sum()
-    }
-
-    /// The weighted sum of the entropies of shrunk points.
-    fn entropy_of_points(
-        &self,
-        runs: impl Iterator<Item = VoteRun>,
-        centre: &[f64],
-        factor: impl Fn(VoteRun) -> f64,
-        point: &mut Vec<f64>,
-    ) -> f64 {
-        point.resize(centre.len(), 0.0);
-        let mut sum = 0.0;
-        for run in runs {
-            let factor = factor(run);
-            for ((p, y), centre) in point.iter_mut().zip(self.vote_vectors.mean(run.votes)).zip(centre) {
-                *p = centre + factor * (y - centre);
-            }
-            sum += run.weight * self.loss.entropy(point);
-        }
-        sum
-    }
-
-    /// The weighted sum of the cross-entropies of shrunk points, with fewer logarithms than one per class and run: if all rows have k
-    /// labels, a class has at most k + 1 different probabilities, the slots. `None` if that is not fewer, or if a probability is below the
-    /// floor.
-    fn entropy_by_slots(
-        &self,
-        floor: f64,
-        Shrunk { weight, factor, centre }: Shrunk<'_>,
-        runs: impl ExactSizeIterator<Item = VoteRun>,
-        (weights, probabilities): (&mut Vec<f64>, &mut Vec<f64>),
-    ) -> Option<f64> {
-        let (c, k) = (centre.len(), self.vote_vectors.common_labels? as usize);
-        let absent = centre.iter().filter(|p| **p == 0.0).count();
-        let scale = 1.0 - absent as f64 * floor;
-        let least = centre.iter().copied().filter(|p| *p > 0.0).fold(1.0, f64::min) * (1.0 - factor);
-        if self.slots.is_empty() || k >= runs.len() || factor == 1.0 || least * scale < floor {
-            return None;
-        }
-        // Four logarithms at a time; unused slots have probability one, whose logarithm is zero.
-        let slots = (c * (k + 1)).next_multiple_of(4);
-        weights.clear();
-        weights.resize(slots, 0.0);
-        probabilities.clear();
-        probabilities.resize(slots, 1.0);
-        for run in runs {
-            let slots = &self.slots[run.votes as usize * c..][..c];
-            slots.iter().for_each(|&slot| weights[slot as usize] += run.weight);
-        }
-        let step = factor / k as f64;
-        for (centre, of_class) in centre.iter().zip(probabilities.chunks_exact_mut(k + 1)).filter(|(p, _)| **p > 0.0) {
-            let least = centre * (1.0 - factor);
-            of_class.iter_mut().zip(0_i32..).for_each(|(p, n)| *p = least + f64::from(n) * step);
-        }
-        let mut sum = f64x4::ZERO;
-        for (&weight, &p) in weights.as_chunks::<4>().0.iter().zip(probabilities.as_chunks::<4>().0) {
-            let p = f64x4::from(p);
-            sum += f64x4::from(weight) * p * p.ln();
-        }
-        let mut sum = sum.reduce_add();
-        if absent > 0 {
-            sum += weight * scale.ln();
-        }
-        Some(-sum)
     }
 }
 
@@ -323,12 +153,6 @@ fn prediction_losses(table: &Table, loss: &Loss) -> Vec<PredictionLoss> {
     };
     let buffers = || (vec![0.0; classes], vec![0.0; classes]);
     (0..table.rows()).into_par_iter().with_min_len(MIN_ROWS_PER_TASK).map_init(buffers, of_row).collect()
-}
-
-/// The mean entropy of points if the variance is positive; reflected at the entropy of their mean, the `ceiling`, if it is negative, so that
-/// averages over leaves stay unbiased.
-fn reflected(variance: f64, points: f64, ceiling: impl FnOnce() -> f64) -> f64 {
-    if variance < 0.0 { 2.0 * ceiling() - points } else { points }
 }
 
 #[cfg(test)]
@@ -479,36 +303,5 @@ mod tests {
         assert!(router.leaves().unwrap().shrunk(0).is_none());
         let task = crate::Task::new(Loss::brier()).route("expert", crate::Oracle::bayes(), 0.1).unwrap();
         assert!(router.policy(&task).is_ok());
-    }
-
-    #[test]
-    fn slots_give_the_same_entropy() {
-        let (n, k) = (200_u32, 5);
-        let votes = (0..n).flat_map(|i| [i % (k + 1), k - i % (k + 1), 0]).collect();
-        let table = Table::new(["a", "b", "c"], [0.5, 0.3, 0.2].repeat(n as usize));
-        let table = table.and_then(|table| table.with_votes(votes)).unwrap();
-        let (loss, rows) = (Loss::cross_entropy(), (0..n).collect::<Vec<_>>());
-        let leaf_estimator = LeafEstimator::new(&table, &loss, Estimator::Shrink);
-        let mut buffers = LeafBuffers::default();
-        let LeafBuffers { runs, points: PointBuffers { weights, probabilities, .. }, .. } = &mut buffers;
-        leaf_estimator.vote_vectors.find_runs(&rows, runs);
-        let runs = runs.iter().copied();
-        let (centre, factor) = ([0.5, 0.5, 0.0], 0.7);
-        let weight = f64::from(n);
-        let shrunk = Shrunk { weight, factor, centre: &centre };
-        let found = leaf_estimator.entropy_by_slots(1e-6, shrunk, runs.clone(), (weights, probabilities)).unwrap();
-        let expected: f64 = runs
-            .clone()
-            .map(|run| {
-                let mean = leaf_estimator.vote_vectors.mean(run.votes);
-                let point: Vec<f64> = mean.iter().zip(centre).map(|(y, p)| p + factor * (y - p)).collect();
-                run.weight * loss.entropy(&point)
-            })
-            .sum();
-        assert!((found - expected).abs() < 1e-9 * expected, "{found} {expected}");
-        // Points at the floor or on the border need the general computation.
-        assert!(leaf_estimator.entropy_by_slots(0.2, shrunk, runs.clone(), (weights, probabilities)).is_none());
-        let border = Shrunk { factor: 1.0, ..shrunk };
-        assert!(leaf_estimator.entropy_by_slots(1e-6, border, runs, (weights, probabilities)).is_none());
     }
 }

@@ -6,6 +6,7 @@
 //! separated, and only bounds are given.
 
 mod between;
+mod bias_polynomial;
 mod by_row;
 mod choice;
 mod dirichlet;
@@ -16,12 +17,15 @@ mod leaves;
 mod moments;
 mod npmle;
 mod oracles;
+mod other_oracles;
 mod own_part;
+mod panels;
 mod polynomials;
 mod pool;
 mod row_losses;
 mod truths;
 mod valuation;
+mod vote_entropies;
 mod vote_groups;
 
 use crate::loss::Loss;
@@ -37,7 +41,8 @@ pub(crate) use group_losses::{GroupLosses, LossTable};
 pub(crate) use identified::{RowVotes, identified};
 pub(crate) use leaves::{LeafBuffers, LeafEstimator};
 use moments::Moments;
-pub(crate) use oracles::{OracleLoss, OtherOracles, RowLosses, answers_of};
+pub(crate) use oracles::{RowLosses, answers_of};
+pub(crate) use other_oracles::{OracleLoss, OtherOracles};
 pub(crate) use own_part::{Slopes, fit_slopes};
 pub(crate) use polynomials::EntropyPolynomial;
 use pool::pool_cells;
@@ -115,27 +120,16 @@ impl Decomposition {
         oracles: &RowLosses,
         groups: &mut VoteGroups,
     ) -> Option<Self> {
-        let (table, classes) = (mixture.table(), mixture.table().classes().len());
+        let classes = mixture.table().classes().len();
         let groups = groups.group(mixture);
         let moments = Moments::from_groups(classes, groups.clone())?;
         let stops_early = estimator == Estimator::Auto;
         let estimator = choice::estimator_for_mixture(estimator, loss, &moments);
-        let (mut mean, mut point, mut losses) = (vec![0.0; classes], vec![0.0; classes], vec![0.0; classes]);
-        let mut total = 0.0;
-        if let Some(served) = served {
-            loss.losses_into(served, &mut losses);
-        } else {
-            for row in mixture.rows() {
-                let own = loss.of_votes_raw(mixture.votes(row), table.raw_prediction(row), &mut point, &mut losses);
-                total += table.weight(row) * own;
-            }
-        }
+        let total = sum_of_losses(mixture, groups.clone(), loss, served);
+        let (mut mean, mut point) = (vec![0.0; classes], vec![0.0; classes]);
         let mut irreducible = 0.0;
         for VoteGroup { votes, weight, .. } in groups {
             votes.mean_into(&mut mean);
-            if served.is_some() {
-                total += weight * dot(&mean, &losses);
-            }
             irreducible += weight
                 * match estimator {
                     Estimator::Plugin => loss.entropy(&mean),
@@ -147,38 +141,60 @@ impl Decomposition {
                     Estimator::Auto | Estimator::Npmle | Estimator::Dirichlet => 0.0,
                 };
         }
-        let total = total / moments.weight;
         let ceiling = loss.entropy(&moments.mean);
-        let known = |value: f64| (value, value);
-        let (low, high) = match estimator {
-            _ if !moments.identified => (certain_loss(loss, &moments.mean), ceiling),
-            Estimator::Plugin => known(irreducible / moments.weight),
-            Estimator::Auto | Estimator::Shrink => known((irreducible / moments.weight).min(ceiling)),
-            Estimator::Npmle if stops_early => {
-                let groups = weighted_distinct_votes(mixture);
-                known(npmle::stopped_early(&groups, moments.effective_rows, &moments.mean, loss).min(ceiling))
-            }
-            Estimator::Npmle => known(
-                npmle::irreducible(&weighted_votes_by_row(mixture), mixture.len(), &moments.mean, loss).min(ceiling),
-            ),
-            Estimator::Dirichlet => {
-                known(dirichlet::irreducible(&weighted_votes_by_row(mixture), &moments.mean, loss).min(ceiling))
-            }
+        let [low, high] = if !moments.identified {
+            [certain_loss(loss, &moments.mean), ceiling]
+        } else {
+            let value = match estimator {
+                Estimator::Plugin | Estimator::Auto | Estimator::Shrink => irreducible / moments.weight,
+                Estimator::Npmle if stops_early => {
+                    let groups = weighted_distinct_votes(mixture);
+                    npmle::stopped_early(&groups, moments.effective_rows, &moments.mean, loss)
+                }
+                Estimator::Npmle => {
+                    npmle::irreducible(&weighted_votes_by_row(mixture), mixture.len(), &moments.mean, loss)
+                }
+                Estimator::Dirichlet => dirichlet::irreducible(&weighted_votes_by_row(mixture), &moments.mean, loss),
+            };
+            [if estimator == Estimator::Plugin { value } else { value.min(ceiling) }; 2]
         };
-        let oracles = oracles.in_mixture(mixture, &moments, estimator, loss, [low, high]);
-        let effective_rows = moments.effective_rows;
         Some(Self {
             rows: mixture.len(),
-            effective_rows,
+            effective_rows: moments.effective_rows,
             weight: moments.weight,
             paired_rows: moments.paired_rows,
+            oracles: oracles.in_mixture(mixture, &moments, estimator, loss, [low, high]),
             centroid: moments.mean,
-            total,
+            total: total / moments.weight,
             irreducible_low: low,
             irreducible_high: high,
-            oracles,
         })
     }
+}
+
+/// The weighted sum of the losses of predictions by the rows' labels: of each row's own or, if given, of the one that is served.
+fn sum_of_losses<'a>(
+    mixture: Mixture<'_>,
+    groups: impl Iterator<Item = VoteGroup<'a>>,
+    loss: &Loss,
+    served: Option<&[f64]>,
+) -> f64 {
+    let table = mixture.table();
+    let [mut point, mut losses] = [(); 2].map(|()| vec![0.0; table.classes().len()]);
+    let mut sum = 0.0;
+    if let Some(served) = served {
+        loss.losses_into(served, &mut losses);
+        for VoteGroup { votes, weight, .. } in groups {
+            votes.mean_into(&mut point);
+            sum += weight * dot(&point, &losses);
+        }
+    } else {
+        for row in mixture.rows() {
+            let own = loss.of_votes_raw(mixture.votes(row), table.raw_prediction(row), &mut point, &mut losses);
+            sum += table.weight(row) * own;
+        }
+    }
+    sum
 }
 
 /// One point per row, such that the mean entropy is the irreducible loss and the mean point is the centroid. `None` if the estimator has

@@ -1,7 +1,7 @@
 //! The mean and variance of the true label distributions p* of a mixture, from pairs of labels.
 
 use super::vote_groups::VoteGroup;
-use crate::partition::SPARSE_BELOW_ROWS;
+use crate::partition::vote_moments::VoteMoments;
 use crate::router::Mixture;
 use crate::table::simplex::dot;
 use crate::table::votes::Votes;
@@ -20,8 +20,7 @@ pub(super) struct Moments {
     pub(super) mean: Vec<f64>,
     /// Rows with two labels or more.
     pub(super) paired_rows: usize,
-    /// Whether paired rows are enough to separate noise from error: half of all rows by weight, or as many as a cell that is not sparse.
-    /// Otherwise a single pair could determine a whole cell.
+    /// Whether paired rows are enough to separate noise from error.
     pub(super) identified: bool,
     /// S, the mean of 1 − ‖p*‖², estimated without bias from pairs of labels.
     pub(super) noise: f64,
@@ -75,16 +74,18 @@ impl Moments {
                 paired_rows += rows;
             }
         }
-        let effective_rows = weight * weight / squares;
-        let effective_pairs = if paired_rows > 0 { pair_weight * pair_weight / pair_squares } else { 0.0 };
-        let identified = pair_weight >= weight / 2.0 || effective_pairs >= SPARSE_BELOW_ROWS as f64 - 1e-6;
-        let noise = if paired_rows > 0 { noise / pair_weight } else { 0.0 };
-        // A negative estimate is clamped to zero: a cell stands for itself, unlike a leaf, which is averaged (see `leaves`).
-        let variance = (1.0 - dot(&mean, &mean) - noise).max(0.0);
-        let spread = spread / weight;
-        let common =
-            (smallest == largest).then(|| if spread > 0.0 { (variance / spread).min(1.0).sqrt() } else { 0.0 });
-        Some(Self { weight, effective_rows, mean, paired_rows, identified, noise, variance, common })
+        let found = VoteMoments::new(&mean, weight, pair_weight, noise, spread / weight);
+        Some(Self {
+            weight,
+            effective_rows: weight * weight / squares,
+            mean,
+            paired_rows,
+            identified: found.separates_noise(pair_squares),
+            noise: found.noise,
+            // A negative estimate is clamped to zero: a cell stands for itself, unlike a leaf, which is averaged (see `leaves`).
+            variance: found.variance.max(0.0),
+            common: (smallest == largest).then(|| found.factor().max(0.0)),
+        })
     }
 
     /// Whether every item has the same number of labels.

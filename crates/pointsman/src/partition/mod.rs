@@ -9,6 +9,7 @@ mod edges;
 pub mod forest;
 mod grid;
 mod names;
+pub(crate) mod vote_moments;
 
 use std::fmt;
 use std::str::FromStr;

@@ -23,4 +23,4 @@ pub(crate) use learn::grow_forest;
 pub(crate) use pointsman_trees::{BootstrapSample, add_leaf_values, growth_steps};
 pub use pointsman_trees::{Node, Trees};
 pub use scorer::Scorer;
-pub(crate) use vote_moments::{Shrunk, VoteMoments, VoteRun, VoteVectors};
+pub(crate) use vote_moments::{Shrunk, VoteRun, VoteVectors};

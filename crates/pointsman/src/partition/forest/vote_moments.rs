@@ -2,6 +2,7 @@
 
 use super::leaf_statistics::{LeafMembers, VoteCounts};
 use crate::parallel::prelude::*;
+use crate::partition::vote_moments::VoteMoments;
 use crate::table::Table;
 use crate::table::simplex::dot;
 
@@ -96,28 +97,6 @@ impl ShrunkLeaves {
     }
 }
 
-/// Moments of the votes of some rows, beside their mean.
-pub(crate) struct VoteMoments {
-    pub(crate) weight: f64,
-    /// The weight of rows with two labels or more.
-    pub(crate) pair_weight: f64,
-    /// The mean share of pairs of labels that differ, over these rows.
-    pub(crate) noise: f64,
-    /// The estimated variance of the rows' label distributions, 1 − ‖centre‖² − noise. It is negative if two labels of one row happen to
-    /// differ more often than two labels of two rows drawn at random. The centre is estimated too, which biases it by about −noise / (k n).
-    pub(crate) variance: f64,
-    /// The variance of the snapshot means.
-    spread: f64,
-}
-
-impl VoteMoments {
-    /// [`Shrunk::factor`] for rows with equally many labels.
-    pub(crate) fn factor(&self) -> f64 {
-        let part = if self.spread > 0.0 { self.variance / self.spread } else { 0.0 };
-        part.abs().min(1.0).sqrt().copysign(part)
-    }
-}
-
 impl<'a> VoteVectors<'a> {
     pub(crate) fn new(table: &'a Table) -> Self {
         let (distinct, classes) = (table.distinct_votes(), table.classes().len());
@@ -134,6 +113,11 @@ impl<'a> VoteVectors<'a> {
         Self { table, index_of_row: distinct.index_of_row(), statistics, means, common_labels }
     }
 
+    /// The number of classes.
+    pub(crate) fn classes(&self) -> usize {
+        self.table.classes().len()
+    }
+
     /// The number of labels of a vote vector.
     pub(crate) fn labels(&self, votes: u32) -> f64 {
         self.statistics[votes as usize].labels
@@ -146,8 +130,7 @@ impl<'a> VoteVectors<'a> {
 
     /// The snapshot mean of a vote vector.
     pub(crate) fn mean(&self, votes: u32) -> &[f64] {
-        let classes = self.table.classes().len();
-        &self.means[votes as usize * classes..][..classes]
+        &self.means[votes as usize * self.classes()..][..self.classes()]
     }
 
     /// Groups consecutive rows with the same votes. The rows of a leaf are sorted by votes; other rows give more runs.
@@ -176,9 +159,7 @@ impl<'a> VoteVectors<'a> {
             centre.iter_mut().zip(self.mean(votes)).for_each(|(sum, y)| *sum += own * y);
         }
         centre.iter_mut().for_each(|sum| *sum /= weight);
-        let noise = if pair_weight > 0.0 { noise / pair_weight } else { 0.0 };
-        let centre_square = dot(centre, centre);
-        let (variance, spread) = (1.0 - centre_square - noise, square / weight - centre_square);
-        VoteMoments { weight, pair_weight, noise, variance, spread }
+        let spread = square / weight - dot(centre, centre);
+        VoteMoments::new(centre, weight, pair_weight, noise, spread)
     }
 }
