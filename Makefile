@@ -9,7 +9,7 @@
 # make race   the Python package against what people use instead; the book's page on it
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check features test python wheel paper docs bench race install picture audit api api-check publish-check fuzz
+.PHONY: help demo check features reproduction test python wheel paper docs bench race install picture audit api api-check publish-check fuzz
 ROWS ?= 10000000
 
 help:
@@ -35,18 +35,26 @@ check:
 	cargo clippy $(FEATURES) --all-targets -- -D warnings
 	cargo test $(FEATURES) --lib
 
-# The core without its features, and with each alone.
+# The core without its features, and with each alone. Without rayon the pinned numbers are the same.
 features:
 	cargo check -p pointsman --no-default-features --locked --target-dir target/features
 	cargo check -p pointsman --no-default-features --features rayon --locked --target-dir target/features
-	cargo check -p pointsman --no-default-features --features serde --locked --target-dir target/features
+	cargo test -p pointsman-trees --no-default-features --locked --target-dir target/features
+	cargo test -p pointsman --no-default-features --features serde --test core --locked --target-dir target/features -- stability::
+
+# Tests that take seconds each are in modules of this name: the paper's experiments, coverage in simulated worlds, public data sets.
+REPRODUCTION = reproduction::
+
+reproduction:
+	cargo test $(FEATURES) --test '*' -- $(REPRODUCTION)
 
 test:
 	@$(COMPONENTS)
 	@{ $(BROWSER); } >/dev/null 2>&1 || { echo "SKIPPED: no Chromium: set CHROME to a browser to test the report in it"; test "$$CI" != true; }
 	cargo fmt --all --check
 	cargo clippy $(FEATURES) --all-targets -- -D warnings
-	cargo test $(FEATURES)
+	cargo test $(FEATURES) -- --skip $(REPRODUCTION)
+	@$(MAKE) --no-print-directory reproduction
 	RUSTDOCFLAGS="-D warnings" cargo doc $(FEATURES) --no-deps
 	@$(MAKE) --no-print-directory api-check
 	@$(MAKE) --no-print-directory python

@@ -1,4 +1,7 @@
 //! Tests of the public interface: the paper's claims, and runs that fail or are interrupted.
 
-mod claims;
+/// The paper's experiments at a small size. They are a step of their own in `make test`.
+mod reproduction {
+    mod claims;
+}
 mod runs;

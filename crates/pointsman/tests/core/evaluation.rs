@@ -5,16 +5,16 @@ use pointsman::{CellId, Estimator, Evaluation, Loss, Oracle, Partition, Policy, 
 
 use crate::world::{CLASS_NAMES, Rng, table};
 
-const NO: [f64; 2] = [0.75, 0.25];
-const YES: [f64; 2] = [0.25, 0.75];
+pub(crate) const NO: [f64; 2] = [0.75, 0.25];
+pub(crate) const YES: [f64; 2] = [0.25, 0.75];
 
 /// Two cells. `NO`: total 0.625, irreducible 0.5. `YES`: total 1.125, irreducible 0.
-fn router() -> Router {
+pub(crate) fn router() -> Router {
     let calibration = table(2, &[NO.to_vec(), YES.to_vec()], &[vec![2, 2], vec![4, 0]]);
     Router::calibrate(&calibration, &Partition::top_class(1)).unwrap()
 }
 
-fn task() -> Task {
+pub(crate) fn task() -> Task {
     let task = Task::new(Loss::brier()).estimator(Estimator::Plugin);
     task.route("expert", Oracle::bayes(), 0.25).unwrap().abstain(0.6).unwrap()
 }

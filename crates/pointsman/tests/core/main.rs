@@ -7,26 +7,18 @@ mod auto;
 mod caps;
 mod cells;
 mod certificates;
-mod comparison;
-mod corrections;
 mod cost_matrices;
 mod decisions;
 mod diagnosis;
-mod diagnosis_limits;
 mod errors;
-mod estimator_choice;
 mod estimators;
 mod evaluation;
 mod evaluation_properties;
-mod forecasts;
 mod forest;
-mod forest_limits;
 mod forest_losses;
 mod golden;
-mod honest_forest;
 mod honest_splits;
 mod honest_tree;
-mod independence;
 mod invariance;
 mod judgements;
 mod layering;
@@ -38,15 +30,28 @@ mod oracles;
 mod panels;
 mod partials;
 mod plans;
-mod pooled;
 mod prices;
-mod promises;
 mod reasons;
 mod regressions;
 mod routing_worlds;
-mod small_savings;
 mod stability;
 mod theorems;
 mod traffic;
 mod tree_inputs;
 mod world;
+
+/// Simulations in worlds with a known truth: costs, intervals and forecasts that hold on average. They take seconds each and are a step of
+/// their own in `make test`.
+mod reproduction {
+    mod comparison;
+    mod corrections;
+    mod diagnosis_limits;
+    mod estimator_choice;
+    mod forecasts;
+    mod forest_limits;
+    mod honest_forest;
+    mod independence;
+    mod pooled;
+    mod promises;
+    mod small_savings;
+}

@@ -1,23 +1,11 @@
 //! The data of a report beyond an evaluation: cells, mixtures and the grid of prices, by hand on a small example.
 
-use pointsman::{CellId, Estimator, Loss, Oracle, Partition, Router, Table, Task};
+use pointsman::{CellId, Estimator, Loss, Oracle, Table, Task};
 
+use crate::evaluation::{NO, YES, router, task};
 use crate::world::table;
 
-const NO: [f64; 2] = [0.75, 0.25];
-const YES: [f64; 2] = [0.25, 0.75];
 const CELLS: [CellId; 2] = [CellId(0), CellId(1)];
-
-/// Two cells. `NO`: total 0.625, irreducible 0.5. `YES`: total 1.125, irreducible 0.
-fn router() -> Router {
-    let calibration = table(2, &[NO.to_vec(), YES.to_vec()], &[vec![2, 2], vec![4, 0]]);
-    Router::calibrate(&calibration, &Partition::top_class(1)).unwrap()
-}
-
-fn task() -> Task {
-    let task = Task::new(Loss::brier()).estimator(Estimator::Plugin);
-    task.route("expert", Oracle::bayes(), 0.25).unwrap().abstain(0.6).unwrap()
-}
 
 /// Held-out means. `NO`: predict 0.375, irreducible 0.25, three rows of four. `YES`: predict 1.125, irreducible 0.
 fn held_out() -> Table {

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use pointsman::evaluate::{Comparison, compare_policies};
 use pointsman::{Loss, Oracle, Policy, Router, Table, Task};
 
-use crate::corrections::{POPULATION, three_kinds};
+use super::corrections::{POPULATION, three_kinds};
 use crate::world::Rng;
 
 fn task(loss: &str, price: f64) -> Task {
