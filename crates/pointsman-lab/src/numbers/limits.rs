@@ -169,8 +169,8 @@ pub(super) fn section(numbers: &Value) -> String {
         range(&numbers["harder"]["cap"]),
     );
     text += "**Traffic has moved** is said if the share of a cell, or of a range of confidence in it, differs by more than a quarter from the \
-             calibration rows' share and by more than chance explains, both shares being estimates. Cells of equal share; the first is so many \
-             times as frequent in the batch:\n\n\
+             calibration rows' share and by more than chance explains, both shares being estimates. Cells have equal shares; the first is more \
+             frequent in the batch:\n\n\
              | cells | calibration rows | batch | times as frequent | called moved | right cell named first | by the limits of both shares alone |\n\
              |---|---|---|---|---|---|---|\n";
     for row in numbers["traffic"].as_array().into_iter().flatten() {

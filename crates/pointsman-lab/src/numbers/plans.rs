@@ -90,7 +90,7 @@ fn sum_worlds<const N: usize>(worlds: &[PlanOutcome], of: impl Fn(&PlanOutcome) 
 fn summarise(worlds: &[PlanOutcome]) -> Value {
     let way = |of: fn(&PlanOutcome) -> [f64; 3]| {
         let ([cells, stated, certain], error) = sum_worlds(worlds, of);
-        json!({ "cells": cells, "stated": stated / cells, "settled": certain / cells, "error": error / cells })
+        json!({ "cells": cells, "stated": stated / cells, "certain": certain / cells, "error": error / cells })
     };
     let ([stated, saved], error) = sum_worlds(worlds, |world| world.savings);
     let n = worlds.len() as f64;
@@ -128,16 +128,19 @@ pub(super) fn measure(worlds: usize) -> Result<Value> {
 const MAX_CHANCE_ERROR: f64 = 0.1;
 const MAX_RELATIVE_SAVING_ERROR: f64 = 0.3;
 
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or(f64::NAN)
+}
+
 pub(super) fn section(numbers: &Value) -> String {
     let mut out = String::from(
         "## Plans\n\n\
-         `plan` says how many labels per item, or how many items, would settle a cell, how likely that is, and what the cheaper of the two ways is worth. \
+         `plan` says how many labels per item, or how many items, would make the action of a cell certain, how likely that is, and what the cheaper of the two ways is worth. \
          Here what it asks for is bought: worlds have ten cells of 40 or 100 rows with 2, 3 or 5 labels, a Bayes-optimal oracle and abstention at random prices, and \
-         0.9 confidence. *Stated* is the mean chance that was stated, *settled* the share of cells that the labels bought then settled, each with the number of \
-         cells; ± is the standard error of their difference over worlds. The rule, fixed before measuring: settled within 0.1 of stated; **bold** where it is not.\n\n\
-         | law of p\\* | loss | by labels: stated | settled | by items: stated | settled |\n|---|---|---|---|---|---|\n",
+         0.9 confidence. *Stated* is the mean chance that was stated, *certain* the share of cells whose action is certain with the labels bought, each with the number of \
+         cells; ± is the standard error of their difference over worlds. The rule, fixed before measuring: certain within 0.1 of stated; **bold** where it is not.\n\n\
+         | law of p\\* | loss | by labels: stated | certain | by items: stated | certain |\n|---|---|---|---|---|---|\n",
     );
-    let number = |value: &Value| value.as_f64().unwrap_or(f64::NAN);
     let (mut entries, mut missed, mut clearly) = (0, [0; 2], 0);
     let mut promised_too_much = Vec::new();
     for row in numbers["settings"].as_array().into_iter().flatten() {
@@ -145,7 +148,7 @@ pub(super) fn section(numbers: &Value) -> String {
         let mut columns = Vec::new();
         for (place, way) in ["by_labels", "by_items"].into_iter().enumerate() {
             let (stated, certain, error) =
-                (number(&row[way]["stated"]), number(&row[way]["settled"]), number(&row[way]["error"]));
+                (number(&row[way]["stated"]), number(&row[way]["certain"]), number(&row[way]["error"]));
             let off = (certain - stated).abs();
             entries += 1;
             missed[place] += usize::from(off > MAX_CHANCE_ERROR);
@@ -167,7 +170,7 @@ pub(super) fn section(numbers: &Value) -> String {
     let _ = writeln!(
         out,
         "\nOf {entries} entries {} are off by more than 0.1 ({} by labels, {} by items), {clearly} of them by more than two standard errors beyond that. Over all \
-         laws and losses, by labels {:.2} were stated and {:.2} settled, by items {:.2} and {:.2}. Promised too much: {}. What limits single entries: two to \
+         laws and losses, by labels {:.2} were stated and {:.2} certain, by items {:.2} and {:.2}. Promised too much: {}. What limits single entries: two to \
          five labels do not show which law is behind them, so that one forecast must serve laws under which more labels do more or less. With two labels and \
          three classes the widths of later intervals rest on how far items differ in how often their labels agree, which two labels do not show; forecasts average over \
          laws that differ in it. That average was chosen in other worlds of the same laws (seeds from 100,000 on); how it does on other laws is not measured.\n",
@@ -175,11 +178,17 @@ pub(super) fn section(numbers: &Value) -> String {
         missed[0],
         missed[1],
         number(&all["by_labels"]["stated"]),
-        number(&all["by_labels"]["settled"]),
+        number(&all["by_labels"]["certain"]),
         number(&all["by_items"]["stated"]),
-        number(&all["by_items"]["settled"]),
+        number(&all["by_items"]["certain"]),
         if promised_too_much.is_empty() { "none".to_owned() } else { promised_too_much.join("; ") },
     );
+    out + &worth_paragraph(numbers)
+}
+
+/// What labels were expected to save, and what they did save.
+fn worth_paragraph(numbers: &Value) -> String {
+    let (mut out, all) = (String::new(), &numbers["all"]);
     let (stated, saved, error) =
         (number(&all["worth"]["stated"]), number(&all["worth"]["saved"]), number(&all["worth"]["error"]));
     let _ = writeln!(

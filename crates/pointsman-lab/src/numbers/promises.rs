@@ -142,7 +142,7 @@ fn mean_and_error(values: &[f64]) -> [f64; 2] {
 pub(super) fn section(numbers: &Value) -> String {
     let mut out = String::from(
         "## Expected costs and limits\n\n\
-         The expected cost that `show` and `decide` print, and the loss at a limit, are told by rows left out. The action that looks \
+         The expected cost that `show` and `decide` print, and the loss at a limit, are estimated from held-out rows. The action that looks \
          cheapest in a cell is the one that the cell's labels flatter most, so the same labels cannot say what it costs. Calibration rows are put \
          into five folds within their cells without a look at their labels, up to four times; each fold is decided by the estimates of the others and judged \
          by its own labels. Forests judge each row by the trees that were not grown on it. With a target loss rows left out say which share of the traffic \

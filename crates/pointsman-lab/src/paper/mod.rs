@@ -122,7 +122,7 @@ pub fn paper_page(results: &BTreeMap<String, Value>) -> String {
     page += "<!-- Written by `pointsman reproduce` from docs/results: do not edit by hand. -->\n\n";
     page += &sizes(results);
     page += "A verdict follows from its numbers by a rule that stands with it and was written before them. For claims 2, 5 and 6 a weaker rule was \
-             settled after a first look at the numbers; what it says stands beside the verdict, named as such.\n\n";
+             written after a first look at the numbers; what it says stands beside the verdict, named as such.\n\n";
     page += "| | claim | verdict | another reading |\n|---|---|---|---|\n";
     for claim in &claims {
         let other = claim.other.as_ref().map_or_else(String::new, |reading| reading.verdict.to_string());
