@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from . import _inputs, _native
+from . import _native
 from ._errors import PointsmanError
 from ._inputs import MatrixLike
 from ._policy import Policy
@@ -109,18 +109,7 @@ def compare(
         raise PointsmanError("compare: give policies by name, as in {'old': policy, 'new': other}")
     if len(policies) < 2:
         raise PointsmanError("compare: one policy cannot be compared; give two or more")
-    if votes is None and truth is None:
-        raise PointsmanError("compare needs votes or truth")
     first = next(iter(policies.values()))
-    table, _, _ = _inputs.table(
-        probs,
-        classes=first.classes,
-        votes_given=votes,
-        truth=truth,
-        features_given=features,
-        feature_names=first._feature_names,
-        oracles_given=oracles,
-        sample_weight=sample_weight,
-    )
+    table = first._held_out("compare", probs, votes, truth, features, oracles, sample_weight)
     named = [(str(name), policy._policy) for name, policy in policies.items()]
     return Comparison(_native.compare(named, table, baseline))

@@ -223,8 +223,25 @@ class Policy:
         >>> report.rows, sorted(report.shares)
         (200, ['predict', 'route:expert'])
         """
+        table = self._held_out("evaluate", probs, votes, truth, features, oracles, sample_weight)
+        seed = _inputs.seed(random_state)
+        with bar("calibration error", self._router.cells, progress) as report:
+            native = self._policy.evaluate(table, calibration_error=calibration_error, seed=seed, progress=report)
+        return Report(native)
+
+    def _held_out(
+        self,
+        caller: str,
+        probs: MatrixLike,
+        votes: Any,
+        truth: MatrixLike | None,
+        features: MatrixLike | None,
+        oracles: Mapping[str, MatrixLike] | None,
+        sample_weight: Any,
+    ) -> _native.Table:
+        """The table of held-out rows."""
         if votes is None and truth is None:
-            raise PointsmanError("evaluate needs votes or truth")
+            raise PointsmanError(f"{caller} needs votes or truth")
         table, _, _ = _inputs.table(
             probs,
             classes=self.classes,
@@ -235,10 +252,7 @@ class Policy:
             oracles_given=oracles,
             sample_weight=sample_weight,
         )
-        seed = _inputs.seed(random_state)
-        with bar("calibration error", self._router.cells, progress) as report:
-            native = self._policy.evaluate(table, calibration_error=calibration_error, seed=seed, progress=report)
-        return Report(native)
+        return table
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_restored, (self._router, self.task, self._feature_names, self.confidence))

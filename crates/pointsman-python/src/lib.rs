@@ -6,6 +6,7 @@
 mod decisions;
 mod error;
 mod frame;
+mod loss;
 mod partial;
 mod policy;
 mod read;
@@ -28,6 +29,8 @@ mod _native {
     #[pymodule_export]
     use crate::frame::Frame;
     #[pymodule_export]
+    use crate::loss::Loss;
+    #[pymodule_export]
     use crate::partial::{Partial, number_ids};
     #[pymodule_export]
     use crate::policy::{Judgement, Policy};
@@ -42,7 +45,7 @@ mod _native {
     #[pymodule_export]
     use crate::table::Table;
     #[pymodule_export]
-    use crate::task::{Loss, Oracle, Task};
+    use crate::task::{Oracle, Task};
     #[pymodule_export]
     use crate::votes::count_labels;
 

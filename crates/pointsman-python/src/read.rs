@@ -53,8 +53,15 @@ pub(crate) fn read<'py>(
         ..ReadOptions::default()
     };
     let frame = py.detach(|| pointsman_table::read_frames(&paths, &options)).map_err(failed)?;
-    let notes = notes(&frame);
-    let Frame { table, ids, .. } = frame;
+    let (notes, ids) = (notes(&frame), frame.ids);
+    let found = arrays(py, &frame.table)?;
+    found.set_item("ids", ids)?;
+    found.set_item("notes", notes)?;
+    Ok(found)
+}
+
+/// The columns of a table as arrays.
+fn arrays<'py>(py: Python<'py>, table: &pointsman::Table) -> PyResult<Bound<'py, PyDict>> {
     let (rows, classes) = (table.rows(), table.classes().len());
     let reals = |values: Vec<f64>, width: usize| -> PyResult<Bound<'py, PyArray2<f64>>> {
         PyArray1::from_vec(py, values).reshape([rows, width])
@@ -79,8 +86,6 @@ pub(crate) fn read<'py>(
         oracles.set_item(name, reals(probs.to_vec(), classes)?)?;
     }
     found.set_item("oracles", oracles)?;
-    found.set_item("ids", ids)?;
-    found.set_item("notes", notes)?;
     Ok(found)
 }
 
