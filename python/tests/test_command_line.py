@@ -51,9 +51,9 @@ def test_made_data(command: Callable[..., str], tmp_path: Path, partition: str, 
     policy = router.policy(routes=ROUTES, abstain=0.5)
     found = policy.decide(queries.probs.astype(kind), features=queries.features)
     same(found.to_arrow(), decided(command, tmp_path, tmp_path / "queries.npz", *TASK))
-    told = command("-q", "evaluate", tmp_path / "router.safetensors", tmp_path / "queries.npz", *TASK, "--json")
+    printed = command("-q", "evaluate", tmp_path / "router.safetensors", tmp_path / "queries.npz", *TASK, "--json")
     report = policy.evaluate(queries.probs.astype(kind), queries.votes, features=queries.features)
-    assert without_advice(report.data) == without_advice(json.loads(told))
+    assert without_advice(report.data) == without_advice(json.loads(printed))
 
 
 DATA = ["snli.npz", "chaosnli.npz", "cifar10h.npz", "cifar10h-overconfident.npz"]
@@ -89,9 +89,9 @@ def test_diagnosis(command: Callable[..., str], tmp_path: Path) -> None:
     world = make_world(600, seed=9)
     np.savez(tmp_path / "table.npz", probs=world.probs, votes=world.votes)
     flags = ["--route", "expert=0.07", "--abstain", "0.5", "--json"]
-    told = json.loads(command("-q", "diagnose", tmp_path / "table.npz", *flags))
+    printed = json.loads(command("-q", "diagnose", tmp_path / "table.npz", *flags))
     found = diagnose(world.probs, world.votes, routes={"expert": 0.07}, abstain=0.5).data
-    assert found == without_advice(told)
+    assert found == without_advice(printed)
 
 
 def split_page(path: Path) -> tuple[str, dict[str, object]]:

@@ -95,11 +95,11 @@ def test_files_that_need_care_are_read_with_a_warning(tmp_path):
     labels.write_text("id,label\nq,a\nq,b\nz,b\n")
     with pytest.raises(pointsman.PointsmanError, match="normalize=True"):
         pointsman.read(table)
-    with pytest.warns(UserWarning) as told:
+    with pytest.warns(UserWarning) as warnings:
         rows = pointsman.read([table, str(more)], annotations=labels, normalize=True)
     assert rows.ids == ["q", "q"] and rows.probs.tolist() == [[0.9, 0.1], [0.6, 0.4]]
     assert rows.votes.tolist() == [[1, 1], [1, 1]]
-    for note, part in zip(told, ["left out: 1 (r)", "left out: 1 (z)", "1 in 2 rows (q)", "100 to 100: 1"], strict=True):
+    for note, part in zip(warnings, ["left out: 1 (r)", "left out: 1 (z)", "1 in 2 rows (q)", "100 to 100: 1"], strict=True):
         assert part in str(note.message)
     with pytest.raises(pointsman.PointsmanError, match="no annotation of id"):
         pointsman.read(table, annotations=labels, normalize=True, strict=True)

@@ -70,10 +70,10 @@ def test_threads_share_a_policy(long: Any) -> None:
 
 def test_progress_counts_steps(capsys: pytest.CaptureFixture[str]) -> None:
     world = make_world(300)
-    told: list[int] = []
+    steps: list[int] = []
     table = _native.Table(["0", "1", "2"], world.probs, votes=world.votes.astype(np.uint32))
-    _native.Router.calibrate(table, "forest:20", progress=told.append)
-    assert 0 < sum(told) <= _native.Router.steps("forest:20")
+    _native.Router.calibrate(table, "forest:20", progress=steps.append)
+    assert 0 < sum(steps) <= _native.Router.steps("forest:20")
     Router("forest:20", progress=True).fit(world.probs, world.votes)
     assert "growing trees" in capsys.readouterr().err
     with _progress.bar("nothing", 3, False) as quiet:

@@ -105,20 +105,7 @@ fn landscape(report: &Report) -> Option<Chart> {
         let frame = Frame { x: chart.x_ends((0.0, width)), y: chart.y_ends((0.0, height)) };
         chart = regions(loss, loss.grid.own, frame).into_iter().fold(chart, Chart::area);
     }
-    let routes = &report.evaluation.task.routes;
-    let mut groups = vec![('p', "predict".to_owned(), colour::action("predict"))];
-    match routes.len() {
-        0 | 1 => groups.push(('r', "route".to_owned(), colour::action("route"))),
-        n => groups.extend(routes.iter().take(10).enumerate().map(|(place, route)| {
-            let letter = char::from_digit(place as u32, 10).unwrap_or('r');
-            (letter, format!("route to {}", label(&route.name, 24)), colour::route(place, n))
-        })),
-    }
-    groups.extend([
-        ('a', "abstain".to_owned(), colour::action("abstain")),
-        ('?', "undetermined".to_owned(), colour::action("?")),
-    ]);
-    for (letter, name, colour) in groups {
+    for (letter, name, colour) in actions_of(report) {
         let members: Vec<usize> =
             (0..marks.len()).filter(|&i| letters.get(i) == Some(&letter) && marks[i].is_some()).collect();
         if letter != '?' || !members.is_empty() {
@@ -128,6 +115,24 @@ fn landscape(report: &Report) -> Option<Chart> {
         }
     }
     Some(chart)
+}
+
+/// The letter, the name and the colour of each action of a report.
+fn actions_of(report: &Report) -> Vec<(char, String, &'static str)> {
+    let routes = &report.evaluation.task.routes;
+    let mut actions = vec![('p', "predict".to_owned(), colour::action("predict"))];
+    match routes.len() {
+        0 | 1 => actions.push(('r', "route".to_owned(), colour::action("route"))),
+        n => actions.extend(routes.iter().take(10).enumerate().map(|(place, route)| {
+            let letter = char::from_digit(place as u32, 10).unwrap_or('r');
+            (letter, format!("route to {}", label(&route.name, 24)), colour::route(place, n))
+        })),
+    }
+    actions.extend([
+        ('a', "abstain".to_owned(), colour::action("abstain")),
+        ('?', "undetermined".to_owned(), colour::action("?")),
+    ]);
+    actions
 }
 
 /// The position of the task's own prices in the lists over the price grid.

@@ -53,7 +53,7 @@ fn best_matching(a: &[f64], b: &[f64], used: &mut [bool]) -> f64 {
 }
 
 #[test]
-fn cases_by_hand() {
+fn distances_match_cases_by_hand() {
     assert_eq!(exact(&pairs(&[0.0]), &pairs(&[1.0])), 2.0);
     assert_eq!(exact(&pairs(&[0.25, 0.75]), &pairs(&[0.5])), 0.5);
     assert_eq!(exact(&pairs(&[0.0, 0.5]), &pairs(&[0.5, 0.5, 1.0, 1.0])), 1.0);
@@ -71,7 +71,7 @@ fn cases_by_hand() {
 
 /// Values from a general linear-programming solver (HiGHS).
 #[test]
-fn golden_cases() {
+fn distances_match_golden_cases() {
     let scaled = |counts: Vec<[usize; 4]>| -> Vec<f64> {
         let point = |c: [usize; 4]| c.map(|x| x as f64 / c.iter().sum::<usize>() as f64);
         counts.into_iter().flat_map(point).collect()

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn four_significant_digits() {
+    fn numbers_have_four_significant_digits() {
         for (x, text) in [
             (0.123456, "0.1235"),
             (0.0123456, "0.01235"),

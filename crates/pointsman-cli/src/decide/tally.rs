@@ -20,6 +20,36 @@ pub(super) fn write(out: &mut impl Write, summary: &TallySummary, policy: &Polic
     let shares: Vec<String> = summary.shares.iter().map(share).collect();
     let queries = counted(summary.rows as usize, "query", "queries");
     paragraph(&mut *out, 0, &format!("{BOLD}{queries}{BOLD:#}: {}", shares.join(", ")))?;
+    write_expected_cost(&mut *out, summary, policy)?;
+    let reasons = summary.reasons.iter().filter(|(_, n)| **n > 0);
+    let reasons: Vec<String> = reasons.map(|(name, &n)| format!("{name} {}", count(n as usize))).collect();
+    if !reasons.is_empty() {
+        paragraph(&mut *out, 0, &format!("reasons: {}", reasons.join(", ")))?;
+    }
+    if let Some(text) = words::policy::limit(policy) {
+        let is_changed = policy.surcharge().is_some_and(|surcharge| surcharge.price > 0.0);
+        let costs = match is_changed {
+            true => {
+                " The columns of costs have the routes' own prices, so the action is not always the one of least cost there."
+            }
+            false => "",
+        };
+        paragraph(&mut *out, 0, &format!("{text}{costs}"))?;
+    }
+    let with = |support: &str| summary.support.get(support).map_or(0, |&n| n as usize);
+    if with("sparse") > 0 {
+        writeln!(out, "{DIM}{} fell into sparse cells{DIM:#}", count(with("sparse")))?;
+    }
+    if with("empty") > 0 {
+        let empty = count(with("empty"));
+        let text = format!("{empty} fell into empty cells and were decided by rows of the same confidence");
+        paragraph(&mut *out, 0, &format!("{DIM}{text}{DIM:#}"))?;
+    }
+    Ok(())
+}
+
+/// The expected cost per query of the router and of each action taken always, and for how many queries it is only bounded.
+fn write_expected_cost(out: &mut impl Write, summary: &TallySummary, policy: &Policy) -> io::Result<()> {
     match &summary.expected_cost {
         None if summary.rows == 0 => {}
         None => {
@@ -45,30 +75,6 @@ pub(super) fn write(out: &mut impl Write, summary: &TallySummary, policy: &Polic
             "{open} no certain best action: too few calibration rows like these have two labels or more, so the costs of routing are \
              only bounded; they are counted as the cheapest action of known cost"
         );
-        paragraph(&mut *out, 0, &format!("{DIM}{text}{DIM:#}"))?;
-    }
-    let reasons = summary.reasons.iter().filter(|(_, n)| **n > 0);
-    let reasons: Vec<String> = reasons.map(|(name, &n)| format!("{name} {}", count(n as usize))).collect();
-    if !reasons.is_empty() {
-        paragraph(&mut *out, 0, &format!("reasons: {}", reasons.join(", ")))?;
-    }
-    if let Some(text) = words::policy::limit(policy) {
-        let is_changed = policy.surcharge().is_some_and(|surcharge| surcharge.price > 0.0);
-        let costs = match is_changed {
-            true => {
-                " The columns of costs have the routes' own prices, so the action is not always the one of least cost there."
-            }
-            false => "",
-        };
-        paragraph(&mut *out, 0, &format!("{text}{costs}"))?;
-    }
-    let with = |support: &str| summary.support.get(support).map_or(0, |&n| n as usize);
-    if with("sparse") > 0 {
-        writeln!(out, "{DIM}{} fell into sparse cells{DIM:#}", count(with("sparse")))?;
-    }
-    if with("empty") > 0 {
-        let empty = count(with("empty"));
-        let text = format!("{empty} fell into empty cells and were decided by rows of the same confidence");
         paragraph(&mut *out, 0, &format!("{DIM}{text}{DIM:#}"))?;
     }
     Ok(())

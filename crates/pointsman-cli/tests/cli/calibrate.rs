@@ -144,7 +144,7 @@ fn annotations_give_the_votes() {
 }
 
 #[test]
-fn summary_as_json() {
+fn json_summary_counts_rows_cells_and_labels() {
     let folder = workshop();
     let run = line(folder.path(), "calibrate calibration.csv -o r.st --partition top-class:3 --json").ok();
     let learned = run.json();

@@ -330,8 +330,8 @@ fn plans_state_their_limits() {
     }
     let plan = line(path, &format!("plan router.safetensors {TASK} --json")).ok().json();
     let run = line(path, &format!("plan router.safetensors {TASK}")).ok();
-    let unsettled = plan["cells"].as_array().unwrap().iter().any(|cell| cell["labels"].is_null());
-    assert_eq!(run.stdout.contains("not within 200 labels per item or 32 times the items"), unsettled, "{run:?}");
+    let is_uncertain = plan["cells"].as_array().unwrap().iter().any(|cell| cell["labels"].is_null());
+    assert_eq!(run.stdout.contains("not within 200 labels per item or 32 times the items"), is_uncertain, "{run:?}");
     assert!(!run.stdout.contains("cost nearly the same"), "{run:?}");
 }
 

@@ -210,7 +210,7 @@ fn labels_that_stop_on_agreement_are_reported_and_first_labels_help() {
     assert!(evaluated.contains("every row with 2 labels is unanimous"), "{evaluated}");
     let displayed = line(folder.path(), &format!("diagnose {votes} --route 0.05")).ok();
     assert!(
-        displayed.stdout.contains("Mend the labels first") && displayed.stderr.contains("unanimous"),
+        displayed.stdout.contains("Correct the labels first") && displayed.stderr.contains("unanimous"),
         "{displayed:?}"
     );
 
@@ -377,7 +377,7 @@ fn invalid_first_labels_are_refused() {
 
 /// Without prices: people's disagreement is most of what ChaosNLI's model gets wrong, and next to none of it on CIFAR-10H.
 #[test]
-fn verdicts_on_real_data() {
+fn verdicts_on_real_data_are_stable() {
     let folder = TempDir::new().unwrap();
     for (file, rows, advice) in [("chaosnli.npz", "", "use-it"), ("cifar10h.npz", " --where split=0", "no-need")] {
         let Some(path) = real_data(file) else { continue };

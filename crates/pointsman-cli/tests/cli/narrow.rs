@@ -34,7 +34,7 @@ const CLASSES: [&str; 12] = [
     "other things",
 ];
 
-/// Writes rows of so many classes, with three votes and two features each.
+/// Writes rows with a number of classes, three votes and two features each.
 fn write_table(path: &Path, classes: &[&str], rows: u64, seed: u64) {
     let mut rng = Rng::new(seed);
     let mut uniform = || rng.uniform();
@@ -127,7 +127,7 @@ fn dots(run: &Run) -> usize {
 }
 
 #[test]
-fn tables_of_cells_fit() {
+fn tables_of_cells_fit_the_terminal() {
     let folder = folder();
     let five =
         "--route a=0.01 --route b=0.02,panel:m=3 --route c=0.03 --route d=0.04 --route people=0.05 --abstain 0.3";
@@ -144,7 +144,7 @@ fn tables_of_cells_fit() {
 }
 
 #[test]
-fn explanations_fit() {
+fn explanations_fit_the_terminal() {
     let folder = folder();
     for line in [
         "show honest.st --route expert=0.05 --abstain 0.8 --explain 0",
@@ -156,7 +156,7 @@ fn explanations_fit() {
 }
 
 #[test]
-fn summaries_and_reports_fit() {
+fn summaries_and_reports_fit_the_terminal() {
     let folder = folder();
     for line in [
         "calibrate twelve.csv -o x.st --partition top-class:2",
@@ -174,7 +174,7 @@ fn summaries_and_reports_fit() {
 
 /// Help is broken by the terminal's width alone: no word stands alone because a line was broken twice.
 #[test]
-fn help_fits() {
+fn help_fits_the_terminal() {
     for name in ["calibrate", "merge", "show", "decide", "plan", "evaluate", "compare", "diagnose", "demo", "reproduce"]
     {
         let text = run(Path::new("."), &format!("{name} --help"), Some(80)).stdout;

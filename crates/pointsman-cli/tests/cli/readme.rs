@@ -58,7 +58,7 @@ fn images() -> String {
     let mut below = |n: usize| rng.below(n);
     for id in 0..400 {
         let truth = below(3);
-        // An answer: its class is right so many times in a hundred, its confidence from 0.4 to 0.9.
+        // An answer: its class is right in a given share of rows, its confidence from 0.4 to 0.9.
         let mut answer = |right: usize| {
             let class = if below(100) < right { truth } else { below(3) };
             let confidence = 0.4 + 0.05 * below(11) as f64;

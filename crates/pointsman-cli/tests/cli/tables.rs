@@ -51,7 +51,7 @@ fn several_tables_give_the_router_of_one() {
 }
 
 #[test]
-fn part_of_several_tables() {
+fn parts_of_several_tables_merge_to_the_same_router() {
     let folder = workshop();
     let path = folder.path();
     in_parts(path);

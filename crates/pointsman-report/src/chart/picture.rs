@@ -162,20 +162,7 @@ fn compose(
     write(&mut scene, &mut y, vertical, CAPTION_SIZE, false, colour::INK);
     y += if vertical.is_empty() { 0.0 } else { 5.0 };
     for row in rows {
-        let height = row.iter().map(|p| p.scene.height).fold(0.0, f64::max);
-        let mut x = gap;
-        for Picture { scene: part } in row {
-            scene.add(Primitive::GroupStart {
-                transform: Some(format!("translate({x},{y})")),
-                title: None,
-                extra_attrs: None,
-            });
-            scene.defs.extend(part.defs);
-            scene.elements.extend(part.elements);
-            scene.add(Primitive::GroupEnd);
-            x += part.width + gap;
-        }
-        y += height + gap;
+        y += add_row(&mut scene, row, y, gap) + gap;
     }
     if !caption.is_empty() {
         write(&mut scene, &mut y, caption, CAPTION_SIZE, false, "#444444");
@@ -183,6 +170,21 @@ fn compose(
     }
     scene.height = y.ceil();
     Picture { scene }
+}
+
+/// Adds figures side by side and returns the height of the tallest.
+fn add_row(scene: &mut Scene, row: Vec<Picture>, y: f64, gap: f64) -> f64 {
+    let height = row.iter().map(|p| p.scene.height).fold(0.0, f64::max);
+    let mut x = gap;
+    for Picture { scene: part } in row {
+        let transform = Some(format!("translate({x},{y})"));
+        scene.add(Primitive::GroupStart { transform, title: None, extra_attrs: None });
+        scene.defs.extend(part.defs);
+        scene.elements.extend(part.elements);
+        scene.add(Primitive::GroupEnd);
+        x += part.width + gap;
+    }
+    height
 }
 
 /// Width of a mark in a legend, in pixels: room for two dashes of the longest pattern.

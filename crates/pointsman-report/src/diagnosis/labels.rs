@@ -20,7 +20,7 @@ pub(super) fn data_card(diagnosis: &Diagnosis) -> String {
     let answer = match diagnosis.verdict.advice {
         Advice::OneLabel => "No: one label per item cannot separate noise from error.",
         Advice::MoreData => "Not yet: the intervals are too wide to decide.",
-        Advice::MendLabels => "The number is not the problem: the labels have to be mended first.",
+        Advice::MendLabels => "The number is not the problem: the labels must be corrected first.",
         _ => "Yes, for this verdict.",
     };
     let [fewest, median, most] = enough.labels;

@@ -77,11 +77,11 @@ fn split_verdict(diagnosis: &Diagnosis) -> [String; 2] {
     if in_words != *sentence {
         let flagged = diagnosis.flagged_annotators.as_ref().map_or(0, |found| found.annotators.len());
         let headline = format!(
-            "Mend the labels first: {} of {} not label independently of the others or of the model.",
+            "Correct the labels first: {} of {} not label independently of the others or of the model.",
             count(flagged),
             counted(diagnosis.annotators.len(), "annotator does", "annotators do")
         );
-        return [headline, in_words.strip_prefix("Mend the labels first: ").unwrap_or(&in_words).to_owned()];
+        return [headline, in_words.strip_prefix("Correct the labels first: ").unwrap_or(&in_words).to_owned()];
     }
     let ends = sentence.match_indices(". ").map(|(place, _)| place + 1);
     let mut ends = ends.filter(|&end| sentence[end..].trim_start().starts_with(char::is_uppercase));

@@ -156,7 +156,7 @@ fn annotator_flags_are_shown_in_words() {
     let named = |one: &pointsman::diagnose::Annotator| format!("{} ({})", one.annotator, one.flags.join(", "));
     let flagged = found.annotators.iter().find(|one| one.annotator == "e").map(named).unwrap();
     let sentence =
-        format!("Mend the labels first: {flagged} does not label independently. Leave them out: --without e.");
+        format!("Correct the labels first: {flagged} does not label independently. Leave them out: --without e.");
     found.verdict.sentence.clone_from(&sentence);
     let left_out = found.flagged_annotators.as_ref().unwrap().annotators.len();
     let page = page_of(found);
@@ -164,7 +164,7 @@ fn annotator_flags_are_shown_in_words() {
     let headline = between("<h1 id=\"verdict\">", "</h1>");
     assert!(headline.matches(". ").count() < 2 && headline.chars().count() < 200, "{headline}");
     let expected = format!(
-        "Mend the labels first: {left_out} of 5 annotators do not label independently of the others or of the model."
+        "Correct the labels first: {left_out} of 5 annotators do not label independently of the others or of the model."
     );
     assert_eq!(headline, expected);
     assert!(between("class=\"lead\">", "</p>").contains("says no more often than others"), "{sentence}");

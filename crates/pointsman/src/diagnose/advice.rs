@@ -116,7 +116,7 @@ fn verdict(diagnosis: &Diagnosis) -> (Advice, String) {
     }
     let Some(worth) = &diagnosis.worth else {
         let text = "Not with one label per item: noise and model error cannot be separated, and what an oracle would save is \
-                    only bounded. A second, independent label on some hundred items is what to buy first.";
+                    only bounded. First buy a second, independent label for some hundred items.";
         return (Advice::OneLabel, text.into());
     };
     if let Some(text) = labels_to_mend(diagnosis) {
@@ -141,26 +141,26 @@ fn verdict(diagnosis: &Diagnosis) -> (Advice, String) {
 fn labels_to_mend(diagnosis: &Diagnosis) -> Option<String> {
     if let Some(k) = diagnosis.stopping.and_then(|stopping| stopping.stopped_at) {
         return Some(format!(
-            "Mend the labels first: every item with {k} labels is unanimous, so labelling went on until annotators agreed, \
-             and no estimate from such labels can be believed. Keep the first labels of every item only: --first-labels {k}."
+            "Correct the labels first: every item with {k} labels is unanimous, so labelling went on until annotators agreed, \
+             and estimates from such labels are biased. Keep the first labels of every item only: --first-labels {k}."
         ));
     }
     if let Some(copies) = diagnosis.agreement.copies {
         return Some(format!(
-            "Mend the labels first: all counts are multiples of {copies}, so labels are copies of one another and count \
+            "Correct the labels first: all counts are multiples of {copies}, so labels are copies of one another and count \
              more than once."
         ));
     }
     if let Some(flagged) = diagnosis.flagged_annotators.as_ref().filter(|flagged| flagged.is_material()) {
         let flags: String = flagged.annotators.iter().map(|name| format!(" --without {}", quoted(name))).collect();
         return Some(format!(
-            "Mend the labels first: {}. Leave them out:{flags}.",
+            "Correct the labels first: {}. Leave them out:{flags}.",
             without_flagged(diagnosis, flagged)
         ));
     }
     diagnosis.unanimity.map(|found| {
         format!(
-            "Look at the labels first: in each of the {} rows with several labels they all agree, and yet {} of these rows \
+            "Check the labels first: in each of the {} rows with several labels they all agree, and yet {} of these rows \
              contradict others of similar prediction. Either nothing here is ambiguous, and a confidence threshold does as \
              well; or labels were copied, and then noise and error cannot be separated: count each independent label once.",
             count(found.rows),
@@ -172,7 +172,7 @@ fn labels_to_mend(diagnosis: &Diagnosis) -> Option<String> {
 /// The verdict on classes that seem to be matched wrongly.
 fn matched_wrongly(mismatch: &Mismatch) -> String {
     format!(
-        "Look at the columns first: the classes of votes and probabilities seem to be matched wrongly. The labels name the model's top \
+        "Check the columns first: the classes of votes and probabilities seem to be matched wrongly. The labels name the model's top \
          class in {} of cases, where chance alone would give {}, and in {} if {}. If the columns are right, the model is wrong \
          on most of these rows.",
         percent(mismatch.agreement),
