@@ -35,12 +35,13 @@ check:
 	cargo clippy $(FEATURES) --all-targets -- -D warnings
 	cargo test $(FEATURES) --lib
 
-# The core without its features, and with each alone. Without rayon the pinned numbers are the same.
+# The core without its features, and with each alone; without rayon the pinned numbers are the same. The fuzz targets, a workspace apart.
 features:
 	cargo check -p pointsman --no-default-features --locked --target-dir target/features
 	cargo check -p pointsman --no-default-features --features rayon --locked --target-dir target/features
 	cargo test -p pointsman-trees --no-default-features --locked --target-dir target/features
 	cargo test -p pointsman --no-default-features --features serde --test core --locked --target-dir target/features -- stability::
+	cargo check --manifest-path fuzz/Cargo.toml --all-targets --locked --target-dir target/features
 
 # Tests that take seconds each are in modules of this name: the paper's experiments, coverage in simulated worlds, public data sets.
 REPRODUCTION = reproduction::
