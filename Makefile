@@ -40,7 +40,7 @@ features:
 	cargo check -p pointsman --no-default-features --locked --target-dir target/features
 	cargo check -p pointsman --no-default-features --features rayon --locked --target-dir target/features
 	cargo test -p pointsman-trees --no-default-features --locked --target-dir target/features
-	cargo test -p pointsman --no-default-features --features serde --test core --locked --target-dir target/features -- stability::
+	cargo test -p pointsman --no-default-features --features serde --test core --locked --target-dir target/features -- stability:: golden::
 	cargo check --manifest-path fuzz/Cargo.toml --all-targets --locked --target-dir target/features
 
 # Tests that take seconds each are in modules of this name: the paper's experiments, coverage in simulated worlds, public data sets.
