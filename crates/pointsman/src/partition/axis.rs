@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::Factor;
-use super::edges::{Edges, double, single};
+use super::edges::{Edges, single};
 use crate::error::{PartitionError, Result};
 use crate::parallel::prelude::*;
 use crate::partition::forest::{Forest, HonestForest, Trees, inputs};
@@ -116,7 +116,7 @@ impl Axis {
                 let column = table.feature_columns(std::slice::from_ref(name))?[0];
                 table.check_present(column)?;
                 let values = (0..table.rows()).map(|row| table.features(row)[column]);
-                let edges = Edges::quantiles(values, *bins, double);
+                let edges = Edges::of_feature_values(values, *bins);
                 let slot = features.iter().position(|other| other == name).unwrap_or_else(|| {
                     features.push(name.clone());
                     features.len() - 1

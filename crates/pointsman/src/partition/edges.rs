@@ -40,6 +40,24 @@ impl Edges {
         edges
     }
 
+    /// Edges of a feature: one bin per value if there are at most `bins` values, otherwise quantiles. Quantiles alone would put a value that
+    /// few rows have into the bin of the most frequent one.
+    pub(crate) fn of_feature_values(values: impl Iterator<Item = f64> + Clone, bins: usize) -> Self {
+        let mut distinct: Vec<f64> = Vec::new();
+        for value in values.clone() {
+            // Adding zero turns −0 into +0, which is the same number.
+            let (value, of) = (value + 0.0, |other: &f64| other.total_cmp(&(value + 0.0)));
+            if let Err(place) = distinct.binary_search_by(of) {
+                if distinct.len() == bins {
+                    return Self::quantiles(values, bins, double);
+                }
+                distinct.insert(place, value);
+            }
+        }
+        let values: Vec<f64> = distinct.into_iter().skip(1).collect();
+        Self { keys: values.clone(), values }
+    }
+
     /// Checks edges of confidences from a file.
     ///
     /// # Errors
@@ -176,6 +194,19 @@ mod tests {
                 assert_eq!(Edges::quantiles(values.iter().copied(), bins, double).values(), wanted, "{bins} bins");
             }
         }
+    }
+
+    #[test]
+    fn few_values_of_a_feature_have_a_bin_each() {
+        let flags = [0.0, 0.0, 0.0, 0.0, 1.0, -0.0];
+        assert_eq!(Edges::quantiles(flags.into_iter(), 2, double).bins(), 1, "the median is the smallest value");
+        let edges = Edges::of_feature_values(flags.into_iter(), 2);
+        assert_eq!((edges.values(), edges.bin(0.0), edges.bin(-0.0), edges.bin(1.0)), (&[1.0][..], 0, 0, 1));
+        let stars = [5.0, 1.0, 5.0, 3.0, 5.0, 5.0];
+        assert_eq!(Edges::of_feature_values(stars.into_iter(), 10).values(), [3.0, 5.0]);
+        // More values than bins are quantiles.
+        assert_eq!(Edges::of_feature_values(stars.into_iter(), 2), Edges::quantiles(stars.into_iter(), 2, double));
+        assert_eq!(Edges::of_feature_values(std::iter::repeat_n(2.0, 9), 3).bins(), 1);
     }
 
     #[test]

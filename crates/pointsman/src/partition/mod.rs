@@ -44,7 +44,7 @@ pub(crate) const TREES: usize = 200;
 /// | `top-class:B` | for each top class, `B` quantiles of its confidence |
 /// | `confidence:B` | `B` quantiles of the confidence over all classes |
 /// | `level-sets` | one cell for each distinct prediction |
-/// | `features:x_a=10,x_b=4` | quantiles of each named feature, crossed |
+/// | `features:x_a=10,x_b=4` | quantiles of each named feature, or its values if there are no more of them than bins, crossed |
 /// | `pooled` | bins of about 30 rows by confidence, and by top class if there are enough rows; losses are shrunk towards those of neighbouring bins |
 /// | `tree` | the leaves of one tree grown on half of the rows, filled by the other half |
 /// | `honest-forest:T` | up to 25 cells of the expected losses by `T` trees grown on half of the rows, filled by the other half |
@@ -81,7 +81,7 @@ pub enum Factor {
     },
     /// Distinct predictions.
     LevelSets,
-    /// Quantiles of a feature.
+    /// Quantiles of a feature, or its values if there are no more of them than bins.
     Feature {
         /// Its name.
         name: String,
@@ -141,7 +141,7 @@ impl Partition {
         Self { factors: vec![Factor::LevelSets] }
     }
 
-    /// Quantiles of named features, crossed.
+    /// Quantiles of named features, crossed. A feature with at most as many values as bins has one bin per value.
     #[must_use]
     pub fn features<S: Into<String>>(features: impl IntoIterator<Item = (S, usize)>) -> Self {
         Self { factors: features.into_iter().map(|(name, bins)| Factor::Feature { name: name.into(), bins }).collect() }

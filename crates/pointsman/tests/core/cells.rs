@@ -91,6 +91,10 @@ proptest! {
             let wanted = (bin(c, confidence(&table.prediction(row))) * v.bins() + reals(v, features[1])) * u.bins() + reals(u, features[0]);
             prop_assert_eq!(cell.index(), wanted);
         }
+        let mut values = column(1);
+        values.sort_by(f64::total_cmp);
+        values.dedup();
+        prop_assert_eq!(v.bins(), values.len(), "three bins are enough for each value of v to have its own");
         // Every bin of every axis has rows, although some cells of the product have none.
         for (edges, values) in [(v, column(1)), (u, column(0))] {
             for bin in 0..edges.bins() {
