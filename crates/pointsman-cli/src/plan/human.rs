@@ -255,9 +255,12 @@ fn items_in_words(listed: &ListedItems, args: &PlanArgs, unit: &str) -> String {
     }
     if listed.missing > 0 {
         text += &format!(" The plan needs {} more than the table has.", counted(listed.missing, "item", "items"));
-        if let Some(worth) = listed.worth.filter(|_| listed.items > 0) {
-            text += &format!(" Those listed are expected to save {} {unit} per thousand queries.", short(worth));
-        }
+    }
+    if let Some(worth) = listed.worth.filter(|_| listed.items > 0) {
+        text += &format!(
+            " Those listed are expected to save {} {unit} per thousand queries, the sum of their column worth.",
+            short(worth)
+        );
     }
     if listed.items > 0 && !listed.cells_without_items.is_empty() {
         let (cells, ways) = (cells_in_words(&listed.cells_without_items), ["new items", "more labels per item"]);

@@ -61,6 +61,7 @@ pub(super) fn list(args: &PlanArgs, router: &Router, found: &Plan, path: &Path) 
     if !have_votes {
         warn_all(labelled_items(router, &frame.table, &items));
     }
+    warn_all(too_few_annotators(&frame, &items));
     if let Some(output) = &args.output {
         write(output, path, &frame, &items)?;
     }
@@ -97,6 +98,24 @@ fn write(output: &Path, table: &Path, frame: &Frame, items: &[ItemToLabel]) -> a
         Column::Real(items.iter().map(|item| item.worth).collect()),
     ])?;
     Ok(writer.finish()?)
+}
+
+/// A warning that items need more labels than there are annotators who have not labelled them, if annotators are named.
+fn too_few_annotators(frame: &Frame, listed: &[ItemToLabel]) -> Option<String> {
+    let annotators = frame.annotations.as_ref()?.names().len();
+    let given = |row: usize| frame.table.votes(row).map_or(0, |votes| votes.k() as usize);
+    let is_beyond = |item: &&ItemToLabel| item.labels > annotators.saturating_sub(given(item.row));
+    let beyond = listed.iter().filter(is_beyond).count();
+    let most = listed.iter().map(|item| item.labels + given(item.row)).max()?;
+    (beyond > 0).then(|| {
+        format!(
+            "{} more labels than there are annotators left, since an annotator labels an item once: there are {} and the plan would need {}; \
+             find more annotators, or give --items a table of new items",
+            counted(beyond, "item listed needs", "items listed need"),
+            count(annotators),
+            count(most)
+        )
+    })
 }
 
 /// A warning that items listed as new have the prediction of a calibration row; if predictions repeat, only if most of the table does.

@@ -85,7 +85,8 @@ pub struct ItemToLabel {
     pub cell: CellId,
     /// The number of labels to add.
     pub labels: usize,
-    /// Its part of the worth of the cell's labels, per thousand queries.
+    /// Its part of the worth of the cell's labels, per thousand queries. If a table has fewer new items than offered, it is a part of the
+    /// worth of these.
     pub worth: f64,
 }
 
@@ -246,16 +247,20 @@ impl Plan {
         for offer in offers {
             let Some(plan) = self.cells.iter().find(|plan| plan.cell == offer.cell) else { continue };
             let rows = found.iter().enumerate().filter(|(_, cell)| **cell == offer.cell).map(|(row, _)| row);
-            let rows = rows.filter(|&row| !table.has_votes() || kept[row]);
-            let (most, labels, asked) = if table.has_votes() {
-                (usize::MAX, offer.more_labels.unwrap_or(0), router.mixture(offer.cell).len())
+            let rows: Vec<usize> = rows.filter(|&row| !table.has_votes() || kept[row]).collect();
+            let (labels, listed, worth) = if table.has_votes() {
+                let of = router.mixture(offer.cell).len();
+                (offer.more_labels.unwrap_or(0), rows.len(), offer.worth / of.max(1) as f64)
             } else {
                 let asked = offer.more_items.unwrap_or(0);
-                (asked, plan.labels_per_new_item, asked)
+                let listed = rows.len().min(asked);
+                // Items save less and less each, so that a part of them saves more than its part of the whole.
+                let worth = if listed < asked { plan.worth_of_items(listed).min(offer.worth) } else { offer.worth };
+                (plan.labels_per_new_item, listed, worth / listed.max(1) as f64)
             };
             if labels > 0 {
-                let worth = offer.worth / asked.max(1) as f64;
-                items.extend(rows.take(most).map(|row| ItemToLabel { row, cell: offer.cell, labels, worth }));
+                let item = |row: &usize| ItemToLabel { row: *row, cell: offer.cell, labels, worth };
+                items.extend(rows[..listed].iter().map(item));
             }
         }
         Ok(items)
@@ -271,10 +276,9 @@ impl Plan {
         offers.iter().map(missing).sum()
     }
 
-    /// The expected saving per thousand queries of the new items listed, if a table has fewer than offered.
+    /// The expected saving per thousand queries of the new items listed, also if a table has fewer than offered: the sum of their worths.
     #[must_use]
     pub fn worth_of_listed(&self, listed: &[ItemToLabel]) -> f64 {
-        let count = |cell: CellId| listed.iter().filter(|item| item.cell == cell).count();
-        self.cells.iter().map(|plan| plan.worth_of_items(count(plan.cell))).sum()
+        listed.iter().map(|item| item.worth).sum()
     }
 }

@@ -65,6 +65,8 @@ fn labels_are_bought_if_they_pay_without_certainty() {
         assert_eq!(listed.len(), items.min(30));
         assert_eq!(plan.items_missing(&listed, &[asked]), items.saturating_sub(30));
         close(plan.worth_of_listed(&listed), cell.worth_of_items(listed.len()), 1e-12, "worth of what there is");
+        let sum: f64 = listed.iter().map(|item| item.worth).sum();
+        close(sum, cell.worth_of_items(listed.len()), 1e-12, "items add up to it");
     }
 }
 
