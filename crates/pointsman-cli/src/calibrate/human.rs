@@ -3,14 +3,14 @@
 use std::io::{self, Write};
 
 use pointsman::Router;
-use pointsman::calibrate::Choice;
+use pointsman::calibrate::{Candidate, Choice};
 use pointsman_table::Frame;
 
 use super::json::Features;
 use crate::args::CalibrateArgs;
 use crate::flags::shell_quoted;
 use crate::render::next_step;
-use crate::render::number::{count, counted};
+use crate::render::number::{count, counted, fixed};
 use crate::render::style::{BOLD, GOOD};
 use crate::stats::{RouterStats, describe_line, is_forest};
 
@@ -36,6 +36,9 @@ pub(super) fn print_router(
     if let Some(choice) = choice {
         let rule = "pooled cells, unless another partition costs less by more than half a standard error";
         describe_line(&mut out, "chosen", &format!("{}; the rule: {rule}", choice.reason()))?;
+        if let Some(text) = compared_in_words(choice, args.certifiable) {
+            describe_line(&mut out, "compared", &text)?;
+        }
     }
     if let Some(text) = features_in_words(frame, router) {
         describe_line(&mut out, "features", &text)?;
@@ -67,6 +70,16 @@ pub(super) fn print_added(
     let shares = "each cell keeps its share of the traffic: its old and new rows together weigh what the old rows did";
     describe_line(&mut out, "shares", shares)?;
     print_next_step(out, args)
+}
+
+/// The costs of all candidates; `None` if nothing could be compared.
+fn compared_in_words(choice: &Choice, is_certifiable: bool) -> Option<String> {
+    const DECIMALS: usize = 3;
+    let candidate = |it: &Candidate| format!("{} {}", it.partition, fixed(it.cost, DECIMALS));
+    let all: Vec<String> = choice.candidates.iter().map(candidate).collect();
+    let left_out =
+        if is_certifiable { "; forest:200 was not compared, since its cells cannot be certified" } else { "" };
+    (all.len() > 1).then(|| format!("cost as a share of always predicting: {}{left_out}", all.join(", ")))
 }
 
 /// The used and ignored features, or else the columns that could be features.

@@ -132,6 +132,9 @@ fn auto_gives_its_reason() {
     let folder = demo();
     let run = line(folder.path(), "calibrate calibration.csv --partition auto -o r.st").ok();
     assert!(run.stdout.contains("chosen") && run.stdout.contains("forest:200"), "{run:?}");
+    for candidate in ["pooled 0.", "tree 0.", "honest-forest:200 0.", ", forest:200 0."] {
+        assert!(run.words().replace(": forest", ", forest").contains(candidate), "{candidate} in {}", run.stdout);
+    }
     let json = line(folder.path(), "calibrate calibration.csv --partition auto -o r.st --json").ok().json();
     let candidates = json["choice"]["candidates"].as_array().unwrap();
     assert_eq!((candidates.len(), &candidates[0]["partition"]), (4, &json["partition"]));
@@ -140,6 +143,9 @@ fn auto_gives_its_reason() {
     assert_eq!(json["features"]["used"], serde_json::json!(["position"]));
     let run = line(folder.path(), "calibrate calibration.csv --certifiable -o c.st").ok();
     assert!(run.stdout.contains("features") && !run.stdout.contains("; costs are each query"), "{run:?}");
+    for candidate in ["compared", "pooled 0.", "tree 0.", "honest-forest:200 0.", "forest:200 was not compared"] {
+        assert!(run.words().contains(candidate), "{candidate} in {}", run.stdout);
+    }
     line(folder.path(), "show c.st --route 0.05 --confidence 0.9").ok();
     let run = line(folder.path(), "show r.st --route 0.05 --confidence 0.9");
     assert!(run.code == 2 && run.stderr.contains("pointsman calibrate TABLE --certifiable -o ROUTER"), "{run:?}");
