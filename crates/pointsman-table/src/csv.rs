@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufReader, Chain, Read};
 
 use ::csv::{ByteRecord, Reader, ReaderBuilder};
 
-use crate::cell::{Cell, RowFilter};
+use crate::cell::Cell;
 use crate::error::{Error, Parsed, Result, RowAt, shown};
 use crate::input::{Bytes, Counted, Input};
 use crate::input_column::{InputColumn, empty_csv};
@@ -13,6 +13,7 @@ use crate::layout::{ColumnGroup, Field, Hints, Layout, Shape};
 use crate::number;
 use crate::options::{Delimiter, ReadOptions};
 use crate::raw::{RawRows, RowValues};
+use crate::row_filter::RowFilter;
 use crate::source::{Progress, Source};
 
 pub(crate) struct CsvSource {
@@ -79,7 +80,7 @@ impl Source for CsvSource {
                 });
             }
             let mut row = Row { at, layout, record };
-            if !filter.keeps_all() && !filter.keeps(|i| row.cell(layout.filters[i]))? {
+            if !filter.keeps_all() && !filter.keeps(at, |i| row.cell(layout.filters[i]))? {
                 if let Some(field) = layout.dropped_id {
                     row.ids(field, &mut out.dropped_ids)?;
                 }

@@ -1,10 +1,41 @@
-//! Dates and times as exports write them, to sort labels by.
+//! Dates and times as exports write them, to sort labels and to filter rows by.
+
+use std::cmp::Ordering;
 
 use crate::cell::Cell;
 use crate::error::{Parsed, shown};
 
 /// What to write instead of a value that is not a date.
 const WRITE: &str = "write dates as 2024-03-01 or 2024-03-01T09:30:00Z, or seconds as a number";
+
+/// Microseconds per day.
+const DAY: i128 = 86_400 * 1_000_000;
+
+/// A date alone, which stands for the whole day, or a date with a time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Moment {
+    /// Days since 1970.
+    Day(i128),
+    /// Microseconds since 1970.
+    Instant(i128),
+}
+
+impl Moment {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        /// The length of `2024-03-01`.
+        const DATE_LENGTH: usize = 10;
+        let micros = iso(text)?;
+        Some(if text.len() == DATE_LENGTH { Self::Day(micros.div_euclid(DAY)) } else { Self::Instant(micros) })
+    }
+
+    /// How a time, in microseconds since 1970, compares with this moment.
+    pub(crate) fn compared_with(self, time: i128) -> Ordering {
+        match self {
+            Self::Day(day) => time.div_euclid(DAY).cmp(&day),
+            Self::Instant(instant) => time.cmp(&instant),
+        }
+    }
+}
 
 /// A moment to sort by: microseconds since 1970 for ISO dates and times, and a number times a million.
 pub(crate) fn moment(cell: &Cell<'_>) -> Parsed<i128> {
@@ -22,9 +53,14 @@ pub(crate) fn moment(cell: &Cell<'_>) -> Parsed<i128> {
     }
 }
 
+/// Whether a value is a date or a time. A plain number may be anything else.
+pub(crate) fn is_time(cell: &Cell<'_>) -> bool {
+    matches!(cell, Cell::Text(text) if iso(text.trim()).is_some())
+}
+
 /// `2024-03-01`, with a time behind a T or a space, fractions of a second, and Z or an offset such as +02:00. Without an offset a time
-/// counts as UTC.
-fn iso(text: &str) -> Option<i128> {
+/// counts as UTC. Microseconds since 1970.
+pub(crate) fn iso(text: &str) -> Option<i128> {
     let (date, time) = match text.split_once(['T', 't', ' ']) {
         Some((date, time)) => (date, Some(time.trim())),
         None => (text, None),
@@ -34,7 +70,7 @@ fn iso(text: &str) -> Option<i128> {
     if parts.next().is_some() || !(1..=12).contains(&month) || !(1..=days_in(year, month)).contains(&day) {
         return None;
     }
-    let midnight = days_since_1970(year, month, day) * 86_400 * 1_000_000;
+    let midnight = days_since_1970(year, month, day) * DAY;
     Some(match time {
         Some(time) => midnight + time_of_day(time)?,
         None => midnight,

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Read};
 
-use crate::cell::{Cell, RowFilter};
+use crate::cell::Cell;
 use crate::error::{Error, Parsed, Result, RowAt, shown};
 use crate::input::{Bytes, Counted, Input};
 use crate::json::{Json, entry};
@@ -13,6 +13,7 @@ use crate::layout::{ColumnGroup, Field, FieldPath, Hints, Layout, Location};
 use crate::number::NO_ANSWER;
 use crate::options::{Columns, Need, ReadOptions, Role};
 use crate::raw::{RawRows, RowValues};
+use crate::row_filter::RowFilter;
 use crate::source::{Progress, Source};
 
 type Object = Vec<(String, Json)>;
@@ -83,7 +84,7 @@ impl Source for JsonlSource {
             self.row += 1;
             let at = self.lines.at();
             let row = Row { at, layout: &self.layout, labels: &self.labels, object: &object };
-            if !filter.keeps_all() && !filter.keeps(|i| row.cell(row.layout.filters[i]))? {
+            if !filter.keeps_all() && !filter.keeps(at, |i| row.cell(row.layout.filters[i]))? {
                 if let Some(field) = self.layout.dropped_id {
                     row.ids(field, &mut out.dropped_ids)?;
                 }

@@ -61,6 +61,7 @@ mod raw;
 mod read;
 mod record_batches;
 mod router;
+mod row_filter;
 mod source;
 mod suggest;
 mod task;

@@ -1,10 +1,10 @@
 //! What a format's reader does, and how far it has read.
 
-use crate::cell::RowFilter;
 use crate::error::Result;
 use crate::input_column::InputColumn;
 use crate::layout::Layout;
 use crate::raw::RawRows;
+use crate::row_filter::RowFilter;
 
 /// The reader of a format: finds the layout of a file and appends its rows.
 pub(crate) trait Source: Send {

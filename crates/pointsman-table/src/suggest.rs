@@ -45,9 +45,60 @@ fn letters(name: &str) -> Vec<char> {
     name.nfc().filter(|c| !c.is_whitespace() && !"_-".contains(*c)).flat_map(char::to_lowercase).collect()
 }
 
+/// Whether a column's name is one that the ids of items often go by: `item_id`, `ticketId`, `uid`.
+pub(crate) fn seems_to_be_id(column: &str) -> bool {
+    const IDS: [&str; 4] = ["id", "uid", "uuid", "guid"];
+    const ITEMS: [&str; 2] = ["item", "itemid"];
+    /// Ids of labels, of those who give them, and of rows.
+    const OTHERS: [&str; 5] = ["label", "annotation", "row", "batch", "class"];
+    let words = words(column);
+    let is_id = words.last().is_some_and(|last| IDS.contains(&last.as_str()));
+    (is_id || matches!(words.as_slice(), [only] if ITEMS.contains(&only.as_str())))
+        && !words.iter().any(|word| OTHERS.contains(&word.as_str()))
+        && !seems_to_name_annotators(column)
+}
+
+/// Whether a column's name is one that annotators' names often go by.
+pub(crate) fn seems_to_name_annotators(column: &str) -> bool {
+    const WORDS: [&str; 9] =
+        ["annotator", "worker", "rater", "labeler", "labeller", "labelled by", "coder", "reviewer", "user"];
+    let column = column.to_lowercase().replace(['_', '-'], " ");
+    WORDS.iter().any(|word| column.contains(word))
+}
+
+/// The words of a name in lower case: `ticketId` and `ticket_id` have the same two.
+fn words(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut was_lower = false;
+    for c in name.chars() {
+        let begins_word = c.is_uppercase() && was_lower;
+        if begins_word || !c.is_alphanumeric() {
+            words.push(String::new());
+        }
+        if let Some(word) = words.last_mut().filter(|_| c.is_alphanumeric()) {
+            word.extend(c.to_lowercase());
+        }
+        was_lower = c.is_lowercase();
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_ids_are_recognised() {
+        for name in ["id", "ID", "item_id", "ticketId", "Item ID", "uid", "item", "doc.uuid"] {
+            assert!(seems_to_be_id(name), "{name}");
+        }
+        for name in
+            ["worker_id", "annotation_id", "label_id", "row_id", "user_id", "paid", "grid", "items left", "", "_"]
+        {
+            assert!(!seems_to_be_id(name), "{name}");
+        }
+    }
 
     #[test]
     fn names_that_differ_in_case_spaces_or_few_letters_are_suggested() {

@@ -13,7 +13,8 @@ use crate::suggest::{self, suggest};
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Table")]
 pub(crate) struct TableArgs {
-    /// Keep the rows whose column has this value; may be given several times
+    /// Keep the rows whose column has this value, or with != another; may be given several times. <, <=, > and >= compare numbers,
+    /// dates and times, as in 'date>=2024-01-31'
     #[arg(long = "where", value_name = "COL=VALUE")]
     pub(crate) filters: Vec<Filter>,
     /// The table's format: csv, tsv, jsonl, parquet, arrow or npz [default: by extension or content]. Text may be compressed: .gz, .zst
@@ -23,8 +24,8 @@ pub(crate) struct TableArgs {
     #[arg(long, value_name = "CHAR", value_parser = suggest::<Delimiter>(suggest::DELIMITERS), hide_possible_values = true)]
     pub(crate) delimiter: Option<Delimiter>,
     /// Other names for columns, as in probs=p_,votes=v_,id=uid. Keys: probs, votes, labels, features, oracles, truth, id, weight,
-    /// classes; label, annotator and date in --annotations. Features are named by a prefix, or by full names with one entry each:
-    /// features=words,features=age
+    /// classes; item (its ids), label, annotator and date in --annotations. Features and probs are named by a prefix, or by full names
+    /// with one entry each: features=words,features=age
     #[arg(long, value_name = "KEY=NAME,…")]
     pub(crate) columns: Option<Columns>,
     /// Divide probabilities that do not sum to one by their sum, for rounded numbers and percentages; the sums are reported

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use super::{ColumnGroup, Field, Hints, Layout, Location, Shape};
 use crate::error::{Error, Result, listed, shown};
 use crate::options::{Columns, Need, ReadOptions, Role};
+use crate::suggest::seems_to_be_id;
 
 pub(super) struct Finder<'a> {
     pub(super) file: &'a str,
@@ -111,7 +112,7 @@ impl Finder<'_> {
             Need::VotesOrTruth => format!(", or {}<class>", self.columns.prefix(Role::Truth)),
             _ => String::new(),
         };
-        let of_annotations = self.columns.named.iter().find(|key| ["label", "annotator", "date"].contains(key));
+        let of_annotations = self.columns.named.iter().find(|key| ["item", "label", "annotator", "date"].contains(key));
         Err(self.error(format!(
             "no {missing}: give columns {}<class>, a field {} or {}{truth}, or annotations; columns found: {}{}{}",
             self.columns.prefix(Role::Votes),
@@ -135,8 +136,12 @@ impl Finder<'_> {
         if let Some(id) = self.scalar("id")? {
             return Ok(Some(id));
         }
+        let alike: Vec<&str> =
+            self.fields.iter().map(|field| field.name.as_str()).filter(|name| seems_to_be_id(name)).collect();
+        let name = if let [only] = alike.as_slice() { only } else { "NAME" };
         Err(self.error(format!(
-            "no column {}: annotations are joined by it; if it goes by another name, give it: --columns id=NAME, in Python columns={{'id': NAME}}; columns found: {}",
+            "no column {}: annotations are joined by it; if it goes by another name, give it: --columns id={name}, in Python \
+             columns={{'id': '{name}'}}; columns found: {}",
             self.columns.id,
             self.found()
         )))

@@ -37,7 +37,7 @@ impl Finder<'_> {
     }
 
     /// The keys and the fields of the wide columns of a role.
-    fn wide_columns(&self, role: Role) -> (Vec<String>, Vec<usize>) {
+    pub(super) fn wide_columns(&self, role: Role) -> (Vec<String>, Vec<usize>) {
         let scalars = self.fields.iter().enumerate().filter(|(_, field)| field.shape == Shape::Scalar);
         let key = |name: &str| {
             self.columns.wide_role(name).filter(|(found, _)| *found == role).map(|(_, key)| key.to_owned())
@@ -48,9 +48,25 @@ impl Finder<'_> {
     /// The columns of a prefix.
     fn wide_group(&self, role: Role) -> Result<Option<ColumnGroup>> {
         let (prefix, (keys, fields)) = (self.columns.prefix(role), self.wide_columns(role));
+        if let Some(names) = self.columns.columns_of_predictions().filter(|_| role == Role::Probs) {
+            return self.predictions_by_name(names, keys, fields).map(Some);
+        }
         self.check_unique(&keys, prefix)?;
         self.check_prefix(prefix, &keys)?;
         Ok((!keys.is_empty()).then(|| self.new_group(keys, Location::Wide(fields), prefix.clone())))
+    }
+
+    /// The predictions whose columns the user named, each of which must be there.
+    fn predictions_by_name(&self, names: &[String], keys: Vec<String>, fields: Vec<usize>) -> Result<ColumnGroup> {
+        self.check_unique(&keys, "")?;
+        match names.iter().find(|name| !keys.iter().any(|key| key == name.trim_end())) {
+            Some(missing) => Err(self.error(format!(
+                "no column named by probs={missing}: if predictions are given more than once, each is the name of one column; columns \
+                 found: {}",
+                self.found()
+            ))),
+            None => Ok(self.new_group(keys, Location::Wide(fields), String::new())),
+        }
     }
 
     /// The features whose columns or prefixes the user named.

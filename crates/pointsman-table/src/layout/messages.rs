@@ -18,10 +18,12 @@ impl Finder<'_> {
             self.columns.prefix(Role::Probs),
             self.columns.field(Role::Probs),
             self.found(),
-            self.delimiter_hint().or_else(|| self.predictions_hint()).unwrap_or_else(|| {
-                "if they go by another name, give it: --columns probs=NAME, in Python columns={'probs': NAME}"
-                    .to_owned()
-            })
+            self.delimiter_hint().or_else(|| self.hint_by_class()).or_else(|| self.predictions_hint()).unwrap_or_else(
+                || {
+                    "if they go by another name, give it: --columns probs=NAME, in Python columns={'probs': NAME}"
+                        .to_owned()
+                }
+            )
         ))
     }
 
@@ -74,8 +76,45 @@ impl Finder<'_> {
             names.iter().filter(|name| name.starts_with(prefix) && name.len() > prefix.len()).count() > 1
         };
         let prefix = closest(given, prefixes.filter(is_shared))?;
+        Some(prefix_flag(prefix))
+    }
+
+    /// What to do if the columns of the predictions are named like the classes alone: the classes of the votes or, without votes, columns
+    /// whose first values are probabilities that sum to one.
+    fn hint_by_class(&self) -> Option<String> {
+        const MAX_NAMED: usize = 20;
+        let is_free = |field: &&Field| field.shape == Shape::Scalar && self.columns.wide_role(&field.name).is_none();
+        let free: Vec<&Field> = self.fields.iter().filter(is_free).collect();
+        let (classes, _) = self.wide_columns(Role::Votes);
+        let is_column = |class: &String| free.iter().any(|field| field.name == *class);
+        let names: Vec<&str> = match classes.is_empty() {
+            false if classes.iter().all(is_column) => classes.iter().map(String::as_str).collect(),
+            false => return None,
+            true => {
+                let fractions: Vec<&Field> = free.iter().copied().filter(|field| is_fraction(field)).collect();
+                let sum: f64 = fractions.iter().filter_map(|field| first_number(field)).sum();
+                let are_probabilities =
+                    fractions.iter().all(|field| first_number(field).is_some_and(|p| (0.0..=1.0).contains(&p)));
+                (are_probabilities && (sum - 1.0).abs() < 1e-3)
+                    .then(|| fractions.iter().map(|field| field.name.as_str()).collect())?
+            }
+        };
+        if classes.is_empty()
+            && let Some(prefix) = common_prefix(&names)
+        {
+            return Some(prefix_flag(prefix));
+        }
+        let can_be_typed = |name: &&str| !name.contains([',', '\'']);
+        if !(2..=MAX_NAMED).contains(&names.len()) || !names.iter().all(can_be_typed) {
+            return None;
+        }
+        let is_plain = |name: &&str| name.chars().all(|c| c.is_alphanumeric() || "_-.:/+%@".contains(c));
+        let quote = if names.iter().all(is_plain) { "" } else { "'" };
         Some(format!(
-            "if {prefix}<class> are the predictions, give their prefix: --columns probs={prefix}, in Python columns={{'probs': '{prefix}'}}"
+            "if {} are the predictions, name each of them: --columns {quote}probs={}{quote}, in Python columns={{'probs': ['{}']}}",
+            listed(&names),
+            names.join(",probs="),
+            names.join("', '")
         ))
     }
 
@@ -146,8 +185,26 @@ impl Finder<'_> {
     }
 }
 
+/// How the prefix of the predictions is given.
+fn prefix_flag(prefix: &str) -> String {
+    format!(
+        "if {prefix}<class> are the predictions, give their prefix: --columns probs={prefix}, in Python columns={{'probs': '{prefix}'}}"
+    )
+}
+
+/// The prefix of all names, up to a separator.
+fn common_prefix<'a>(names: &[&'a str]) -> Option<&'a str> {
+    let (place, separator) = names.first()?.match_indices(SEPARATORS).next()?;
+    let prefix = &names.first()?[..place + separator.len()];
+    names.iter().all(|name| name.len() > prefix.len() && name.starts_with(prefix)).then_some(prefix)
+}
+
+/// The first value, if it is known and a number.
+fn first_number(field: &Field) -> Option<f64> {
+    field.first.as_ref().and_then(|text| text.replacen(',', ".", 1).parse().ok())
+}
+
 /// Whether the first value is known and not a whole number, so that the values are not counts.
 fn is_fraction(field: &Field) -> bool {
-    let number = field.first.as_ref().and_then(|text| text.replacen(',', ".", 1).parse::<f64>().ok());
-    number.is_some_and(|number| number.fract() != 0.0)
+    first_number(field).is_some_and(|number| number.fract() != 0.0)
 }

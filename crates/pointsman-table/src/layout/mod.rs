@@ -9,7 +9,7 @@ mod groups;
 mod messages;
 
 use self::finder::Finder;
-use crate::error::Result;
+use crate::error::{Result, listed};
 use crate::options::{Need, ReadOptions, Role};
 
 /// The shape of the values of a column.
@@ -70,7 +70,7 @@ pub(crate) struct FieldPath {
 pub(crate) struct ColumnGroup {
     pub(crate) keys: Vec<String>,
     pub(crate) location: Location,
-    /// The prefix of wide columns, or the name of the nested field.
+    /// The prefix of wide columns, which is empty if their names are the keys, or the name of the nested field.
     name: String,
     /// The names of wide columns if they are not the prefix and the key.
     column_names: Vec<String>,
@@ -92,6 +92,7 @@ impl ColumnGroup {
         match (&self.location, key) {
             (Location::Wide(_), Some(key)) if !self.column_names.is_empty() => self.column_names[key].clone(),
             (Location::Wide(_), Some(key)) => format!("{name}{}", self.keys[key]),
+            (Location::Wide(_), None) if name.is_empty() => listed(&self.keys),
             (Location::Wide(fields), None) => format!("{name}{}", if fields.len() > 1 { "*" } else { "" }),
             (Location::List(_), Some(key)) if self.arrays => format!("{name}[{index}, {key}]"),
             (Location::List(_), None) if self.arrays => format!("{name}[{index}]"),

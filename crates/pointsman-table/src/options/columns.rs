@@ -41,7 +41,7 @@ impl Name {
 ///
 /// | key | wide prefix | field or array |
 /// |---|---|---|
-/// | `probs` | `prob_` | `probs` |
+/// | `probs`, which may be given once per class | `prob_`, or the name of one column each | `probs` |
 /// | `votes` | `votes_` | `votes` |
 /// | `labels` | | `labels` |
 /// | `features`, which may be given several times | `x_`, or the name of one column | `features` |
@@ -52,9 +52,11 @@ impl Name {
 /// A prefix may end in a space. It must end where a new word begins, so that `features=w` does not read the column `words` as a feature
 /// `ords`.
 ///
+/// Predictions whose columns are named like the classes alone are given by these names, each once: `probs=cat,probs=dog`.
+///
 /// A long table of annotations has the columns `id`, `label` and `annotator`, in upper or lower case, which the keys `id`, `label` and
 /// `annotator` rename; `date` names the column by which the labels of an item are sorted. The name of `id` applies to both tables, unless
-/// the annotations have no such column and one called `id`.
+/// the annotations have no such column and one called `id`, or a single one like `item_id`; `item` names that of the annotations alone.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Columns {
     /// The names of the roles, in the order of [`Role::ALL`].
@@ -67,8 +69,12 @@ pub struct Columns {
     pub(crate) label: String,
     pub(crate) annotator: String,
     pub(crate) date: Option<String>,
+    /// The column of ids in annotations, if it was named apart from that of the table.
+    pub(crate) item: Option<String>,
     /// The names given for features: whole columns or prefixes. If empty, the usual prefix.
     pub(crate) feature_names: Vec<String>,
+    /// The names given for predictions: one is a prefix, several are whole columns. If empty, the usual prefix.
+    prob_names: Vec<String>,
     /// The keys that the user gave: their columns must be there.
     pub(crate) named: Vec<&'static str>,
 }
@@ -90,7 +96,9 @@ impl Default for Columns {
             label: "label".to_owned(),
             annotator: "annotator".to_owned(),
             date: None,
+            item: None,
             feature_names: Vec::new(),
+            prob_names: Vec::new(),
             named: Vec::new(),
         }
     }
@@ -98,9 +106,9 @@ impl Default for Columns {
 
 /// The keys that can be given another name: the roles in the order of [`Role::ALL`], then single columns.
 #[rustfmt::skip]
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 13] = [
     "probs", "votes", "features", "oracles", "truth",
-    "labels", "id", "weight", "classes", "label", "annotator", "date",
+    "labels", "id", "weight", "classes", "item", "label", "annotator", "date",
 ];
 
 impl Columns {
@@ -120,7 +128,12 @@ impl Columns {
         self.named.contains(&key)
     }
 
-    /// The same with another name for a key such as `probs`. Features may have several names.
+    /// The columns of the predictions, if they were given by their whole names.
+    pub(crate) fn columns_of_predictions(&self) -> Option<&[String]> {
+        (self.prob_names.len() > 1).then_some(&self.prob_names)
+    }
+
+    /// The same with another name for a key such as `probs`. Predictions and features may have several names.
     ///
     /// # Errors
     /// If the key is unknown, or its name is empty or was given before.
@@ -135,20 +148,23 @@ impl Columns {
         if name.is_empty() {
             return Err(Error::Option(format!("columns: {key} has no name")));
         }
-        let is_another_feature = key == "features" && !self.feature_names.iter().any(|other| other == name);
-        match self.named.contains(&key) {
-            true if is_another_feature => {
-                self.feature_names.push(name.to_owned());
-                return Ok(self);
-            }
-            true => return Err(Error::Option(format!("columns: {key} is given twice"))),
-            false => self.named.push(key),
+        let several = match role {
+            Some(Role::Features) => Some(&mut self.feature_names),
+            Some(Role::Probs) => Some(&mut self.prob_names),
+            _ => None,
+        };
+        let is_first = !self.named.contains(&key);
+        match several {
+            Some(names) if !names.iter().any(|other| other == name) => names.push(name.to_owned()),
+            None if is_first => {}
+            _ => return Err(Error::Option(format!("columns: {key} is given twice"))),
         }
+        if !is_first {
+            return Ok(self);
+        }
+        self.named.push(key);
         if let Some(role) = role {
             self.names[role as usize] = Name::new(name, name);
-            if role == Role::Features {
-                self.feature_names.push(name.to_owned());
-            }
             return Ok(self);
         }
         match key {
@@ -158,6 +174,7 @@ impl Columns {
             "label" => self.label = name.to_owned(),
             "annotator" => self.annotator = name.to_owned(),
             "date" => self.date = Some(name.to_owned()),
+            "item" => self.item = Some(name.to_owned()),
             _ => self.classes = name.to_owned(),
         }
         Ok(self)
@@ -181,6 +198,9 @@ impl Columns {
         if role == Role::Features && !self.feature_names.is_empty() {
             let names = self.feature_names.iter();
             return names.filter_map(|name| feature_key(name, column)).min_by_key(|(key, _)| key.len());
+        }
+        if let Some(names) = self.columns_of_predictions().filter(|_| role == Role::Probs) {
+            return names.iter().any(|name| name.trim_end() == column).then_some((column, column.len()));
         }
         let prefix = self.prefix(role).as_str();
         let rest = column.strip_prefix(prefix).filter(|rest| !rest.is_empty())?;
@@ -217,14 +237,17 @@ impl fmt::Display for Columns {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (place, key) in self.named.iter().enumerate() {
             let features = self.feature_names.join(",features=");
+            let predictions = self.prob_names.join(",probs=");
             let name = match *key {
                 "features" => &features,
+                "probs" => &predictions,
                 "labels" => &self.labels,
                 "id" => &self.id,
                 "weight" => &self.weight,
                 "label" => &self.label,
                 "annotator" => &self.annotator,
                 "date" => self.date.as_ref().unwrap_or(&self.classes),
+                "item" => self.item.as_ref().unwrap_or(&self.classes),
                 key => Role::from_key(key).map_or(&self.classes, |role| self.field(role)),
             };
             let comma = if place == 0 { "" } else { "," };

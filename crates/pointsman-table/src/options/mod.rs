@@ -1,6 +1,7 @@
 //! What to read from a file: which rows, and the names of its columns.
 
 mod columns;
+mod filter;
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -9,6 +10,7 @@ use std::str::FromStr;
 
 pub use self::columns::Columns;
 pub(crate) use self::columns::{Role, SEPARATORS, feature_key, model_and_class};
+pub use self::filter::Filter;
 use crate::error::{Error, Result};
 use crate::format::Format;
 
@@ -140,70 +142,4 @@ pub enum Need {
     Votes,
     /// Votes, labels, annotations or truth.
     VotesOrTruth,
-}
-
-/// A condition on rows: `COL=VALUE`.
-///
-/// A row passes if the column's value equals the filter's as text, or if both are numbers and equal
-/// (`split=0` keeps `0`, `0.0` and `00`).
-#[derive(Debug, Clone, PartialEq)]
-pub struct Filter {
-    column: String,
-    value: String,
-    number: Option<f64>,
-}
-
-impl Filter {
-    /// A filter that keeps the rows whose `column` is `value`.
-    pub fn new(column: impl Into<String>, value: impl Into<String>) -> Self {
-        let (column, value) = (column.into(), value.into());
-        // NaN does not equal itself as a number, but does as text.
-        let number = value.trim().parse().ok().filter(|number: &f64| !number.is_nan());
-        Self { column, value, number }
-    }
-
-    /// The column it looks at.
-    #[must_use]
-    pub fn column(&self) -> &str {
-        &self.column
-    }
-
-    /// The value it keeps.
-    #[must_use]
-    pub fn value(&self) -> &str {
-        &self.value
-    }
-
-    pub(crate) fn number(&self) -> Option<f64> {
-        self.number
-    }
-
-    pub(crate) fn keeps(&self, text: &str) -> bool {
-        text == self.value || self.number.is_some_and(|n| text.trim().parse() == Ok(n))
-    }
-}
-
-impl fmt::Display for Filter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}={}", self.column, self.value)
-    }
-}
-
-impl FromStr for Filter {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        match text.split_once('=') {
-            Some((column, value)) if column.trim_end().ends_with(['<', '>', '!']) || value.starts_with('=') => {
-                Err(Error::Option(format!(
-                    "filter {text:?}: only COLUMN=VALUE is known, which keeps the rows with this value; for another condition, add a \
-                     column that says which rows meet it"
-                )))
-            }
-            Some((column, value)) if !column.trim().is_empty() => Ok(Self::new(column.trim(), value.trim())),
-            _ => Err(Error::Option(format!(
-                "filter {text:?}: write COLUMN=VALUE, for example split=0; no other conditions are known"
-            ))),
-        }
-    }
 }

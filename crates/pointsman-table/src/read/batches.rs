@@ -1,7 +1,6 @@
 //! A table batch by batch, in bounded memory.
 
 use crate::annotations::Join;
-use crate::cell::RowFilter;
 use crate::error::{Error, Result};
 use crate::format::Format;
 use crate::frame::Frame;
@@ -10,6 +9,7 @@ use crate::input::Input;
 use crate::input_column::InputColumn;
 use crate::options::{Delimiter, ReadOptions};
 use crate::raw::RawRows;
+use crate::row_filter::RowFilter;
 use crate::source::{Progress, Source};
 use crate::{csv, ipc, jsonl, npz, parquet};
 

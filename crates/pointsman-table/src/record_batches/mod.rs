@@ -9,13 +9,13 @@ use arrow_schema::{FieldRef, Schema};
 use arrow_select::take::take;
 
 use self::rows::BatchRows;
-use crate::cell::RowFilter;
 use crate::error::{Error, Result};
 use crate::input::Bytes;
 use crate::input_column::InputColumn;
 use crate::labels::Labels;
 use crate::layout::Layout;
 use crate::raw::RawRows;
+use crate::row_filter::RowFilter;
 use crate::source::{Progress, Source};
 
 pub(crate) type RecordBatches = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;

@@ -10,12 +10,12 @@ use arrow_array::{Array, ArrayRef, Float64Array, MapArray, RecordBatch, StructAr
 use arrow_schema::DataType;
 
 use crate::arrow::{ColumnSlice, FromNumber, cell, flattened, is_null, list_values, map_keys, span};
-use crate::cell::RowFilter;
 use crate::error::{Error, Result, RowAt, shown};
 use crate::labels::Labels;
 use crate::layout::{ColumnGroup, FieldPath, Layout, Location};
 use crate::number::NO_ANSWER;
 use crate::raw::{RawRows, RowValues};
+use crate::row_filter::RowFilter;
 
 /// Rows transposed at a time: with ten classes, 40 kB of output.
 const ROWS_PER_BLOCK: usize = 512;
@@ -65,7 +65,7 @@ impl BatchRows<'_> {
     pub(super) fn filter(&mut self, filter: &mut RowFilter, dropped_ids: &mut Vec<String>) -> Result<()> {
         let mut kept = Vec::new();
         for row in 0..self.columns.num_rows() {
-            if filter.keeps(|i| self.cell(self.layout.filters[i], row))? {
+            if filter.keeps(self.at(row), |i| self.cell(self.layout.filters[i], row))? {
                 kept.push(row);
             } else if let Some(field) = self.layout.dropped_id {
                 dropped_ids.push(self.id(field, row)?);

@@ -89,7 +89,8 @@ fn files_without_rows_are_refused() {
 
 #[test]
 fn missing_repeated_and_unknown_columns_are_refused() {
-    csv("p_a,p_b\n0.5,0.5\n", &["no predictions", "prob_", "columns found: p_a, p_b", "--columns probs=NAME"]);
+    csv("p_a,p_b\n0.5,0.5\n", &["no predictions", "prob_", "columns found: p_a, p_b", "--columns probs=p_,"]);
+    csv("p_a,p_b\n5,7\n", &["no predictions", "--columns probs=NAME"]);
     csv("p_a;p_b\n0,5;0,5\n", &["no predictions", "commas, or name semicolons as the delimiter"]);
     csv("prob_a;prob_b\n0,5;0,5\n", &["one class", "commas, or name semicolons as the delimiter"]);
     csv("prob_a,x_y\n1,2\n", &["one class only (a)"]);

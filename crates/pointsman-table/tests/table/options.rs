@@ -37,12 +37,57 @@ fn named(columns: &str) -> ReadOptions {
 }
 
 #[test]
-fn conditions_other_than_equality_are_refused() {
-    for text in ["date>=2026-08-01", "date <= 2026-08-01", "split!=0", "split==0", "age>3"] {
+fn ranges_keep_numbers_and_dates() {
+    let folder = Folder::new();
+    let header = "prob_a,prob_b,score,day";
+    let rows = [("0.5", "2024-01-30"), ("10", "2024-01-31T18:00:00Z"), ("9", "2024-02-01"), ("", ""), ("n/a", "soon")];
+    let text: String = rows.iter().map(|(score, day)| format!("1,0,{score},{day}\n")).collect();
+    let path = folder.file("a.csv", format!("{header}\n{text}"));
+    let kept = |filters: &[&str]| read_frame(&path, &filtered(filters)).map(|frame| frame.rows);
+    assert_eq!(kept(&["score!=n/a", "score<9.5"]).unwrap(), [1, 3]);
+    assert_eq!(kept(&["score!=n/a", "score>=9"]).unwrap(), [2, 3]);
+    assert_eq!(kept(&["day!=soon", "day<=2024-01-31"]).unwrap(), [1, 2]);
+    assert_eq!(kept(&["day!=soon", "day>2024-01-31"]).unwrap(), [3]);
+    assert_eq!(kept(&["day!=soon", "day>=2024-01-31T19:00:00Z"]).unwrap(), [3]);
+    assert_eq!(kept(&["score!=9"]).unwrap(), [1, 2, 4, 5]);
+    let error = kept(&["score<9.5"]).unwrap_err().to_string();
+    assert!(error.contains("row 5 (line 6), column score: \"n/a\" is not a number"), "{error}");
+    assert!(error.contains("--where 'score!=n/a'"), "{error}");
+    let error = kept(&["day!=soon", "day>2024-02-01"]).unwrap_err().to_string();
+    assert!(error.contains("no row passes day!=soon and day>2024-02-01"), "{error}");
+    for text in ["date>=yesterday", "split<", "<3"] {
         let error = text.parse::<Filter>().unwrap_err().to_string();
-        assert!(error.contains(text) && error.contains("COLUMN=VALUE"), "{error}");
+        assert!(error.contains(text) && error.contains("2024-01-31"), "{error}");
     }
     assert_eq!("note=a>=b".parse::<Filter>().unwrap().value(), "a>=b");
+}
+
+#[test]
+fn predictions_may_be_named_like_the_classes() {
+    let folder = Folder::new();
+    let path = folder.file("a.csv", "id,cat,dog,votes_cat,votes_dog\n1,0.9,0.1,2,1\n2,0.2,0.8,0,3\n");
+    let error = read_frame(&path, &ReadOptions::default()).unwrap_err().to_string();
+    let flag = "--columns probs=cat,probs=dog";
+    assert!(error.contains(flag) && error.contains("columns={'probs': ['cat', 'dog']}"), "{error}");
+    let options = named("probs=cat,probs=dog");
+    let table = read_frame(&path, &options).unwrap().table;
+    assert_eq!((table.classes(), &*table.prediction(1)), (&["cat".to_owned(), "dog".to_owned()][..], &[0.2, 0.8][..]));
+    assert_eq!(table.votes(0).unwrap().counts(), [2, 1]);
+    assert_eq!(options.columns.to_string(), "probs=cat,probs=dog");
+    // In the order of a router's classes.
+    let order = Some(vec!["dog".to_owned(), "cat".to_owned()]);
+    let table = read_frame(&path, &ReadOptions { classes: order, ..options.clone() }).unwrap().table;
+    assert_eq!(&*table.prediction(1), [0.8, 0.2]);
+    let error = read_frame(&path, &named("probs=cat,probs=dgo")).unwrap_err().to_string();
+    assert!(error.contains("no column named by probs=dgo") && error.contains("columns found: id, cat"), "{error}");
+    let bad = folder.file("bad.csv", "cat,dog\n0.9,0.1\n0.2,0.2\n");
+    let error = read_frame(&bad, &options).unwrap_err().to_string();
+    assert!(error.contains("row 2 (line 3), column cat, dog"), "{error}");
+    // Without votes, columns that sum to one are suggested, quoted if a shell needs it.
+    let path = folder.file("b.csv", "id,billing question,spam,length\n1,0.25,0.75,12\n");
+    let error = read_frame(&path, &ReadOptions::default()).unwrap_err().to_string();
+    assert!(error.contains("--columns 'probs=billing question,probs=spam'"), "{error}");
+    assert!("probs=a,probs=a".parse::<Columns>().unwrap_err().to_string().contains("probs is given twice"));
 }
 
 #[test]
@@ -283,7 +328,7 @@ fn oracle_columns_without_a_class_are_ignored() {
 
 #[test]
 fn filters_print_as_they_are_typed() {
-    for text in ["split=nan", "split=-inf", "split=", "a=b=c"] {
+    for text in ["split=nan", "split=-inf", "split=", "a=b=c", "a!=b", "a<3", "a>=2024-01-31"] {
         let filter: Filter = text.parse().unwrap();
         assert_eq!(filter.to_string().parse::<Filter>().unwrap(), filter);
     }
