@@ -53,7 +53,7 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
         warn_all(tasks.first().and_then(|(task, _)| words::policy::no_choice(task)));
     }
     warn_all(words::table::reading(&frame));
-    warn_all(words::table::labels(&frame.table, &args.votes)?);
+    warn_all(words::table::labels(&frame, &args.votes, None)?);
     let seen = loaded.iter().map(|router| router.calibration_rows_in(&frame.table)).max().unwrap_or(0);
     warn_all(pointsman_report::calibration_rows_in_words(seen, frame.table.rows()));
     if args.json { json::print_with_warnings(&found) } else { Ok(print(&found)?) }

@@ -4,7 +4,9 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
-use pointsman_table::{Columns, Filter, Frame, Ids, Joined, Need, ReadOptions, RepeatedIds, Sums};
+use pointsman_table::{
+    Columns, CopiedLabels, Filter, Frame, Ids, Joined, MatchedLabels, Need, ReadOptions, RepeatedIds, Sums,
+};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -94,12 +96,25 @@ fn notes(frame: &Frame) -> Vec<String> {
     let few = |ids: &Ids| ids.first.join(", ") + if ids.count > ids.first.len() { ", …" } else { "" };
     let mut notes = Vec::new();
     if let Some(joined) = &frame.joined {
-        let Joined { file, not_annotated, not_in_table, taken, unused_annotator, .. } = joined;
+        let Joined { file, not_annotated, not_in_table, taken, copied, matched, unused_annotator, .. } = joined;
         let took = |(key, name): &(&str, String)| format!("{file}: took the column {name} for {key}");
         notes.extend(taken.iter().map(took));
         if let Some(column) = unused_annotator {
             notes.push(format!(
                 "{file} has a column {column}: if it names the annotators, columns={{'annotator': '{column}'}}"
+            ));
+        }
+        if let Some(CopiedLabels { rows, id, annotator, row, of_row, .. }) = copied {
+            notes.push(format!(
+                "rows of {file} that repeat an annotator's label of the same item counted once: {rows} (first row {row}, as row {of_row}: \
+                 {annotator} on {id})"
+            ));
+        }
+        if let Some(MatchedLabels { rows, labels, .. }) = matched {
+            let pairs: Vec<String> = labels.iter().map(|(label, class)| format!("{label:?} as {class}")).collect();
+            notes.push(format!(
+                "labels of {file} that differ from a class in capitals or spaces only were counted: {rows} ({})",
+                pairs.join(", ")
             ));
         }
         if not_annotated.count > 0 {

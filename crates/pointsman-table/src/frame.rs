@@ -78,12 +78,44 @@ pub struct Joined {
     pub not_annotated: Ids,
     /// Annotated ids that no row has: their labels were left out.
     pub not_in_table: Ids,
-    /// Columns of the annotations whose names differ in case from the standard ones: `label` and `Label`.
+    /// Columns of the annotations whose names differ from the standard ones, in case or as `item_id` does from `id`.
     pub taken: Vec<(&'static str, String)>,
+    /// Rows of the annotations that repeat an earlier one, and count once.
+    pub copied: Option<CopiedLabels>,
+    /// Labels that differ from the names of classes in capitals or surrounding spaces only.
+    pub matched: Option<MatchedLabels>,
     /// An unused column of the annotations that seems to name the annotators.
     pub unused_annotator: Option<String>,
+    /// An unused column of the annotations that seems to hold the times of the labels.
+    pub unused_date: Option<String>,
     /// Whether the rows of every item are sorted by annotator, so that their order does not show who labelled first.
     pub is_sorted_by_annotator: bool,
+}
+
+/// Rows of annotations with the id, the annotator and the label of an earlier row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CopiedLabels {
+    /// How many there are.
+    pub rows: usize,
+    /// The id of the first one.
+    pub id: String,
+    /// Its annotator.
+    pub annotator: String,
+    /// Its row.
+    pub row: u64,
+    /// The row that it repeats.
+    pub of_row: u64,
+}
+
+/// Labels that were taken for the class whose name differs in capitals or surrounding spaces only.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MatchedLabels {
+    /// How many rows have such labels.
+    pub rows: usize,
+    /// The first few of these labels, and their classes.
+    pub labels: Vec<(String, String)>,
 }
 
 /// Ids that several rows have.

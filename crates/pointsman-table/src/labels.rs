@@ -13,12 +13,19 @@ use crate::suggest::did_you_mean;
 pub(crate) struct Labels {
     classes: Vec<String>,
     by_name: HashMap<String, usize>,
+    /// The class of each name in lower case; `None` if several classes have it.
+    by_lower_case: HashMap<String, Option<usize>>,
     allows_index: bool,
 }
 
 impl Labels {
     pub(crate) fn new(classes: &[String]) -> Self {
+        let mut by_lower_case = HashMap::new();
+        for (i, class) in classes.iter().enumerate() {
+            by_lower_case.entry(lower_case(class)).and_modify(|class| *class = None).or_insert(Some(i));
+        }
         Self {
+            by_lower_case,
             classes: classes.to_vec(),
             by_name: classes.iter().enumerate().map(|(i, class)| (class.clone(), i)).collect(),
             allows_index: !classes.iter().all(|class| class.parse::<i64>().is_ok()),
@@ -32,11 +39,25 @@ impl Labels {
         label.parse::<usize>().ok().filter(|&i| self.allows_index && i < self.classes.len())
     }
 
+    /// The class whose name differs from a label in capitals and surrounding spaces only, if it is the only one.
+    pub(crate) fn class_but_for_case(&self, label: &str) -> Option<usize> {
+        self.by_lower_case.get(&lower_case(label)).copied().flatten()
+    }
+
+    /// The name of a class.
+    pub(crate) fn name(&self, class: usize) -> &str {
+        &self.classes[class]
+    }
+
     /// The message about a label that is not a class; `shown` is the label as the message shows it.
     pub(crate) fn refusal(&self, shown: &str, label: &str) -> String {
         let meant = did_you_mean(label, self.classes.iter().map(String::as_str));
         format!("label {shown} is not among the classes ({}){meant}", listed(&self.classes))
     }
+}
+
+fn lower_case(name: &str) -> String {
+    name.trim().to_lowercase()
 }
 
 #[cfg(test)]
@@ -45,6 +66,15 @@ mod tests {
 
     fn labels(classes: &[&str]) -> Labels {
         Labels::new(&classes.iter().map(|&c| c.to_owned()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn capitals_and_spaces_are_overlooked_if_one_class_is_meant() {
+        let animals = labels(&["cat", "Big Dog", "US", "us"]);
+        assert_eq!(animals.class_but_for_case(" CAT"), Some(0));
+        assert_eq!(animals.class_but_for_case("big dog"), Some(1));
+        assert_eq!(animals.class_but_for_case("Us"), None);
+        assert_eq!(animals.class_but_for_case("bigdog"), None);
     }
 
     #[test]

@@ -71,7 +71,7 @@ pub use atomic::write_atomically;
 pub use decisions::{DecisionExtras, decision_columns, decision_values};
 pub use error::{ContentError, Error, Result};
 pub use format::Format;
-pub use frame::{Frame, Ids, Joined, RepeatedIds};
+pub use frame::{CopiedLabels, Frame, Ids, Joined, MatchedLabels, RepeatedIds};
 pub use guard::is_guarded;
 pub use input_column::{InputColumn, InputKind};
 pub use normalize::Sums;

@@ -73,7 +73,9 @@ fn fit(args: &CalibrateArgs, like: Option<&Router>, frame: &Frame, tables: usize
         }
     }
     warn_all(words::table::mismatch(table)?);
-    warn_all(words::table::labels(table, &args.votes)?);
+    // The command of a plan names the partition: if auto chose one, no plan asked for these labels.
+    let planned = Some(&router).filter(|_| choice.is_none());
+    warn_all(words::table::labels(frame, &args.votes, planned)?);
     warn_all(words::table::annotators(frame)?);
     if args.json {
         return print_with_warnings(&RouterSummary::new(table, &router, &stats, choice.as_ref()));
@@ -116,7 +118,7 @@ fn add_rows(args: &CalibrateArgs, before: &Router, frame: &Frame, tables: usize)
     let stats = RouterStats::new(&router);
     warn_all(warnings::weak_estimates(&router, &stats));
     warn_all(words::table::reading(frame));
-    warn_all(words::table::labels(&frame.table, &args.votes)?);
+    warn_all(words::table::labels(frame, &args.votes, Some(before))?);
     if args.json {
         return print_with_warnings(&RouterSummary::new(&frame.table, &router, &stats, None));
     }
@@ -133,7 +135,7 @@ fn write_part(args: &CalibrateArgs, like: &Router, frame: &Frame) -> anyhow::Res
         writing.check()?;
     }
     warn_all(words::table::reading(frame));
-    warn_all(words::table::labels(&frame.table, &args.votes)?);
+    warn_all(words::table::labels(frame, &args.votes, Some(like))?);
     if input::is_stream(&args.output) {
         return Ok(());
     }

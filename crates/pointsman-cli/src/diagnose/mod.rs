@@ -30,10 +30,10 @@ pub(crate) fn run(args: &DiagnoseArgs) -> anyhow::Result<()> {
             .map_err(|error| errors::in_task(error, args.task.task.first(), |error| errors::in_rows(error, &frame)))?
     };
     let mut warnings = words::table::reading(&frame);
-    warnings.extend(words::table::annotator_order(&frame));
+    warnings.extend(words::table::annotation_order(&frame));
     warnings.extend(words::policy::overpriced(&task.for_classes(frame.table.classes())?));
     warnings.extend(words::policy::unused_answers(&task, &frame.table));
-    warnings.extend(words::table::labels(&frame.table, &args.votes)?);
+    warnings.extend(words::table::labels(&frame, &args.votes, None)?);
     let halves = args.output.as_ref().map(|_| Halves::new(&frame.table, &task, args, &mut warnings)).transpose()?;
     let next_step = next_step(args, &diagnosis);
     let report = DiagnosisReport::new(diagnosis, warnings, next_step);

@@ -100,7 +100,7 @@ fn warnings(args: &EvaluateArgs, task: &Task, frame: &Frame, report: &Report) ->
     let table = &frame.table;
     let mut sentences: Vec<String> = words::policy::no_choice(task).into_iter().collect();
     sentences.extend(words::table::reading(frame));
-    sentences.extend(words::table::labels(table, &args.votes)?);
+    sentences.extend(words::table::labels(frame, &args.votes, None)?);
     sentences.extend(words::table::annotators(frame)?);
     if (1..table.rows()).contains(&report.calibration_rows) && args.reading.filters.is_empty() {
         sentences.push("--where COLUMN=VALUE keeps only the held-out rows, if a column tells them apart".to_owned());

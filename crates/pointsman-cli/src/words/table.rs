@@ -1,8 +1,9 @@
 //! Warnings about a table: what reading it decided, and what is wrong with its labels.
 
 use pointsman::diagnose::{AnnotatorCheck, Mismatch, Stopping, Unanimity};
-use pointsman::{Table, Votes};
-use pointsman_table::{Frame, Ids, Joined, RepeatedIds, Sums};
+use pointsman::partition::SPARSE_BELOW_ROWS;
+use pointsman::{Router, Table, Votes};
+use pointsman_table::{CopiedLabels, Frame, Ids, Joined, MatchedLabels, RepeatedIds, Sums};
 
 use crate::args::VotesArgs;
 use crate::flags::shell_quoted_text;
@@ -38,9 +39,9 @@ pub(crate) fn reading(frame: &Frame) -> Vec<String> {
     sentences
 }
 
-/// The columns that a join assumed, and the ids that only one of the two tables has.
+/// The columns and labels that a join assumed, and the ids that only one of the two tables has.
 fn join(joined: &Joined) -> Vec<String> {
-    let Joined { file, rows, not_annotated, not_in_table, taken, unused_annotator, .. } = joined;
+    let Joined { file, rows, not_annotated, not_in_table, taken, copied, matched, unused_annotator, .. } = joined;
     let mut sentences = Vec::new();
     if !taken.is_empty() {
         let (keys, names): (Vec<_>, Vec<_>) = taken.iter().map(|(key, name)| (*key, name.as_str())).unzip();
@@ -49,6 +50,23 @@ fn join(joined: &Joined) -> Vec<String> {
     if let Some(column) = unused_annotator {
         let flag = shell_quoted_text(&format!("annotator={column}"));
         sentences.push(format!("{file} has a column {column}: add --columns {flag} if it names the annotators"));
+    }
+    if let Some(CopiedLabels { rows, id, annotator, row, of_row, .. }) = copied {
+        sentences.push(format!(
+            "{file}: {} an earlier label of the same annotator on the same item, and {} counted once (first row {row}, which repeats row \
+             {of_row}: {annotator} on {id})",
+            counted(*rows, "row repeats", "rows repeat"),
+            if *rows == 1 { "was" } else { "were" },
+        ));
+    }
+    if let Some(MatchedLabels { rows, labels, .. }) = matched {
+        let pairs: Vec<String> = labels.iter().map(|(label, class)| format!("{label:?} as {class}")).collect();
+        sentences.push(format!(
+            "{file}: {} from the name of a class in capitals or spaces only and {} counted: {}",
+            counted(*rows, "label differs", "labels differ"),
+            if *rows == 1 { "was" } else { "were" },
+            pairs.join(", ")
+        ));
     }
     if not_annotated.count > 0 {
         sentences.push(format!(
@@ -137,11 +155,13 @@ pub(crate) fn mismatch(table: &Table) -> anyhow::Result<Option<String>> {
     Ok(Mismatch::detect(table)?.map(sentence))
 }
 
-/// Warnings about labels: fewer than `--first-labels`, copied, or collected until annotators agreed.
-pub(crate) fn labels(table: &Table, votes: &VotesArgs) -> anyhow::Result<Vec<String>> {
-    let mut sentences = Vec::new();
+/// Warnings about labels: fewer than `--first-labels`, copied, or collected until annotators agreed. The number of labels may differ from
+/// cell to cell of `planned`, since a plan asks for as many as each cell needs.
+pub(crate) fn labels(frame: &Frame, votes: &VotesArgs, planned: Option<&Router>) -> anyhow::Result<Vec<String>> {
+    let (table, mut sentences) = (&frame.table, Vec::new());
     let labels = |row: usize| table.votes(row).map_or(0, Votes::k);
     if let Some(first) = votes.first_labels.filter(|_| table.has_votes()) {
+        sentences.extend(first_labels_by_row(frame));
         let first = u64::from(first.get());
         let fewer = (0..table.rows()).filter(|&row| labels(row) < first).count();
         if fewer > 0 {
@@ -162,6 +182,14 @@ pub(crate) fn labels(table: &Table, votes: &VotesArgs) -> anyhow::Result<Vec<Str
         ));
     }
     let Some(stopping) = Stopping::detect(table)?.filter(Stopping::is_suspicious) else { return Ok(sentences) };
+    // Cells of a few rows each would hide what the labels say.
+    let has_rows = |router: &&Router| router.rows().rows() >= SPARSE_BELOW_ROWS * router.cells().count();
+    if let Some(router) = planned.filter(has_rows)
+        && let Ok(within_cells) = Stopping::detect_within_cells(table, router)
+        && !within_cells.is_some_and(|found| found.is_suspicious())
+    {
+        return Ok(sentences);
+    }
     let Stopping { z, disagreement: [few, many], labels: [fewest, most], .. } = stopping;
     let why = match stopping.stopped_at {
         Some(k) => format!("every row with {k} labels is unanimous: labelling went on until annotators agreed"),
@@ -180,15 +208,41 @@ pub(crate) fn labels(table: &Table, votes: &VotesArgs) -> anyhow::Result<Vec<Str
     Ok(sentences)
 }
 
-/// A warning that the order of annotations is that of the annotators, not of labelling.
-pub(crate) fn annotator_order(frame: &Frame) -> Option<String> {
-    let joined = frame.joined.as_ref().filter(|joined| joined.is_sorted_by_annotator)?;
-    Some(format!(
-        "{}: the annotators of every item are in the same order, so the rows are sorted by annotator and do not show who labelled \
-         first: whether somebody copies the label before cannot be tested; give the rows in the order of labelling, or a column with the \
-         time of each label, --columns date=NAME",
-        joined.file
-    ))
+/// A warning that the order of annotations is that of the annotators, or that a column may show the order of labelling.
+pub(crate) fn annotation_order(frame: &Frame) -> Option<String> {
+    let joined = frame.joined.as_ref()?;
+    let (file, date) = (&joined.file, joined.unused_date.as_ref());
+    if joined.is_sorted_by_annotator {
+        let column = match date {
+            Some(date) => format!("name the column {date} if it has the time of each label, {}", date_flag(date)),
+            None => "a column with the time of each label, --columns date=NAME".to_owned(),
+        };
+        return Some(format!(
+            "{file}: the annotators of every item are in the same order, so the rows are sorted by annotator and do not show who \
+             labelled first: whether somebody copies the label before cannot be tested; give the rows in the order of labelling, or \
+             {column}"
+        ));
+    }
+    // Who labelled first matters only where annotators are named.
+    date.filter(|_| frame.annotations.is_some()).map(|date| assumed_order(file, date))
+}
+
+/// A warning that the first labels are those of the first rows, although a column may show when labels were given.
+fn first_labels_by_row(frame: &Frame) -> Option<String> {
+    let joined = frame.joined.as_ref()?;
+    joined.unused_date.as_ref().map(|date| assumed_order(&joined.file, date))
+}
+
+fn assumed_order(file: &str, date: &str) -> String {
+    format!(
+        "{file} has a column {date} of dates or times that is not used, and its rows are taken to be in the order of labelling: add {} if \
+         it has the time of each label",
+        date_flag(date)
+    )
+}
+
+fn date_flag(column: &str) -> String {
+    format!("--columns {}", shell_quoted_text(&format!("date={column}")))
 }
 
 /// A warning that annotators differ by more than chance explains.

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Parsed, Result, listed};
 use crate::options::Columns;
+use crate::suggest::{seems_to_be_id, seems_to_name_annotators};
 
 /// The column of ids if it has no other name.
 const ID: &str = "id";
@@ -13,10 +14,12 @@ pub(super) struct AnnotationColumns {
     pub(super) label: String,
     pub(super) annotator: Option<String>,
     pub(super) date: Option<String>,
-    /// Those whose names differ in case from what was asked for, with the key of [`Columns`].
-    pub(super) other_case: Vec<(&'static str, String)>,
+    /// Those whose names differ from what was asked for, in case or in being the only one like an id, with the key of [`Columns`].
+    pub(super) taken: Vec<(&'static str, String)>,
     /// An unused column that seems to name the annotators.
     pub(super) unused_annotator: Option<String>,
+    /// An unused column whose first value is a date or time.
+    pub(super) unused_date: Option<String>,
 }
 
 /// The places of the columns in a record.
@@ -25,41 +28,54 @@ pub(super) struct Places {
     pub(super) label: usize,
     pub(super) annotator: Option<usize>,
     pub(super) date: Option<usize>,
+    /// Columns without a use, one of which may have the times of the labels if no column of dates was named.
+    pub(super) unused: Vec<usize>,
 }
 
 impl AnnotationColumns {
-    /// Finds the columns: by name, or else the one whose name differs in case only.
+    /// Finds the columns: by name, or else the one whose name differs in case only; for ids, also the only one like an id.
     pub(super) fn find(columns: &Columns, names: &[String]) -> Parsed<Self> {
-        let mut other_case = Vec::new();
+        let mut taken = Vec::new();
         let mut find = |key: &'static str, name: &str| {
             if names.iter().any(|other| other == name) {
                 return Some(name.to_owned());
             }
             let mut alike = same_but_for_case(names, name);
             let found = alike.next().filter(|_| alike.next().is_none())?;
-            other_case.push((key, found.clone()));
+            taken.push((key, found.clone()));
             Some(found.clone())
         };
         let missing = |key: &str, name: &str| missing(columns, key, name, names);
         // The column of ids is called as in the table, or `id` if only that is there.
         let has_own = names.contains(&columns.id) || !names.iter().any(|name| name == ID);
-        let own = if has_own { find("id", &columns.id) } else { None };
-        let id = own.or_else(|| find("id", ID)).ok_or_else(|| missing("id", &columns.id))?;
-        let label = find("label", &columns.label).ok_or_else(|| missing("label", &columns.label))?;
+        let id = match &columns.item {
+            Some(item) => Some(find("item", item).ok_or_else(|| missing("item", item))?),
+            None if has_own => find("id", &columns.id).or_else(|| find("id", ID)),
+            None => find("id", ID),
+        };
+        let label = find("label", &columns.label);
         let annotator = find("annotator", &columns.annotator);
+        let date = columns.date.as_ref().map(|name| find("date", name).ok_or(name));
+        let id = match id {
+            Some(id) => id,
+            None => {
+                let others = [label.as_ref(), annotator.as_ref(), date.as_ref().and_then(|date| date.as_ref().ok())];
+                let found = only_id(names, &others).ok_or_else(|| missing("id", &columns.id))?;
+                taken.insert(0, ("id", found.clone()));
+                found.clone()
+            }
+        };
+        let label = label.ok_or_else(|| missing("label", &columns.label))?;
         if annotator.is_none() && columns.named.contains(&"annotator") {
             return Err(missing("annotator", &columns.annotator));
         }
-        let date = match &columns.date {
-            Some(name) => Some(find("date", name).ok_or_else(|| missing("date", name))?),
-            None => None,
-        };
+        let date = date.transpose().map_err(|name| missing("date", name))?;
         let is_free = |name: &&String| **name != id && **name != label && Some(*name) != date.as_ref();
         let unused_annotator = match annotator {
             None => names.iter().filter(is_free).find(|name| seems_to_name_annotators(name)).cloned(),
             Some(_) => None,
         };
-        Ok(Self { id, label, annotator, date, other_case, unused_annotator })
+        Ok(Self { id, label, annotator, date, taken, unused_annotator, unused_date: None })
     }
 
     /// A column that is given twice, if there is one.
@@ -75,7 +91,10 @@ impl AnnotationColumns {
         }
         let place = |name: &String| names.iter().position(|other| other == name);
         let need = |name: &String| place(name).ok_or_else(|| Error::file(file, format!("no column {name}")));
+        let used = [Some(&self.id), Some(&self.label), self.annotator.as_ref(), self.date.as_ref()];
+        let is_unused = |place: &usize| self.date.is_none() && !used.contains(&Some(&names[*place]));
         Ok(Places {
+            unused: (0..names.len()).filter(is_unused).collect(),
             id: need(&self.id)?,
             label: need(&self.label)?,
             annotator: self.annotator.as_ref().and_then(place),
@@ -89,6 +108,12 @@ fn same_but_for_case<'a>(names: &'a [String], name: &str) -> impl Iterator<Item 
     names.iter().filter(move |other| other.to_lowercase() == wanted)
 }
 
+/// The only column whose name is like that of ids, besides those that hold something else.
+fn only_id<'a>(names: &'a [String], others: &[Option<&String>]) -> Option<&'a String> {
+    let mut alike = names.iter().filter(|name| seems_to_be_id(name) && !others.contains(&Some(name)));
+    alike.next().filter(|_| alike.next().is_none())
+}
+
 /// The message about a column that is not there.
 fn missing(columns: &Columns, key: &str, name: &str, names: &[String]) -> String {
     let delimiter = match names {
@@ -100,6 +125,8 @@ fn missing(columns: &Columns, key: &str, name: &str, names: &[String]) -> String
         [one, two] => format!(" ({one} and {two} differ in case only: name the one that is meant)"),
         _ => String::new(),
     };
+    // A name of its own does not change that of the table.
+    let key = if key == "id" { "item" } else { key };
     format!(
         "no column {name}{which}: annotations need {} and {}, one row per label; columns found: {}; if it goes by another name, \
          give it: --columns {key}=NAME, in Python columns={{'{key}': NAME}}{delimiter}",
@@ -107,12 +134,4 @@ fn missing(columns: &Columns, key: &str, name: &str, names: &[String]) -> String
         columns.label,
         listed(names)
     )
-}
-
-/// Whether a column's name is one that annotators' names often go by.
-fn seems_to_name_annotators(column: &str) -> bool {
-    const WORDS: [&str; 9] =
-        ["annotator", "worker", "rater", "labeler", "labeller", "labelled by", "coder", "reviewer", "user"];
-    let column = column.to_lowercase().replace(['_', '-'], " ");
-    WORDS.iter().any(|word| column.contains(word))
 }

@@ -1,13 +1,17 @@
 //! Counting labels, one annotation at a time.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::num::NonZeroU32;
 
 use super::columns::AnnotationColumns;
+use super::findings::{Contradictions, UnknownLabels, add_copy, add_match};
 use super::names::Names;
 use crate::cell::Cell;
 use crate::date::moment;
 use crate::error::{Error, Result, RowAt, listed, shown};
+use crate::frame::{CopiedLabels, MatchedLabels};
 use crate::labels::Labels;
 use crate::options::{Columns, ReadOptions};
 use crate::suggest::did_you_mean;
@@ -36,6 +40,14 @@ struct GivenLabel {
     class: usize,
 }
 
+/// The first label of an annotator on an item.
+struct FirstLabel {
+    row: u64,
+    class: u32,
+    /// Its place among the labels with dates.
+    place: u32,
+}
+
 /// Labels counted so far.
 pub(super) struct Counter<'a> {
     /// The names asked for.
@@ -51,8 +63,12 @@ pub(super) struct Counter<'a> {
     /// Label counts, item by item.
     pub(super) counts: Vec<u32>,
     pub(super) annotators: Names,
-    /// The row of each item and annotator: two labels of one annotator are not independent.
-    seen: HashMap<(u32, u32), u64, foldhash::fast::RandomState>,
+    /// The label of each item and annotator: two labels of one annotator are not independent.
+    seen: HashMap<(u32, u32), FirstLabel, foldhash::fast::RandomState>,
+    pub(super) copied: Option<CopiedLabels>,
+    pub(super) matched: Option<MatchedLabels>,
+    contradictions: Contradictions,
+    unknown: UnknownLabels,
     /// Names of annotators whose labels do not count.
     without: &'a [String],
     /// Whether each annotator is left out.
@@ -76,6 +92,10 @@ impl<'a> Counter<'a> {
             counts: Vec::new(),
             annotators: Names::default(),
             seen: HashMap::default(),
+            copied: None,
+            matched: None,
+            contradictions: Contradictions::default(),
+            unknown: UnknownLabels::default(),
             without: &options.without,
             is_left_out: Vec::new(),
             labelled: Vec::new(),
@@ -89,12 +109,20 @@ impl<'a> Counter<'a> {
         let Some(label) = annotation.label.text().filter(|label| !label.is_empty()) else {
             return Err(at.value(&self.found.label, "no label: leave the row out"));
         };
-        let Some(class) = self.labels.class(&label) else {
-            return Err(at.value(&self.found.label, self.labels.refusal(&shown(&label), &label)));
-        };
+        let Some(class) = self.class(at, &label) else { return Ok(()) };
         let item = self.ids.number(&id);
+        let date = match (&annotation.date, &self.found.date) {
+            (Some(date), Some(column)) => Some(moment(date).map_err(|why| at.value(column, why))?),
+            _ => None,
+        };
         let annotator = match &annotation.annotator {
-            Some(annotator) => Some(self.annotator(at, annotator, item, &id)?),
+            Some(annotator) => {
+                let (number, name) = self.annotator(at, annotator)?;
+                if !self.is_first(at, (item, &id), (number, &name), class, date) {
+                    return Ok(());
+                }
+                Some(number)
+            }
             None => None,
         };
         if item as usize == self.items.len() {
@@ -102,17 +130,30 @@ impl<'a> Counter<'a> {
             self.counts.resize(self.counts.len() + self.classes, 0);
         }
         let label = GivenLabel { item, annotator, class };
-        match (&annotation.date, &self.found.date) {
-            (Some(date), Some(column)) => {
-                self.dated.push((moment(date).map_err(|why| at.value(column, why))?, label));
-            }
-            _ => self.count(label),
+        match date {
+            Some(date) => self.dated.push((date, label)),
+            None => self.count(label),
         }
         Ok(())
     }
 
-    /// The number of an annotator, who must not have labelled the item before.
-    fn annotator(&mut self, at: RowAt<'_>, annotator: &Cell<'_>, item: u32, id: &str) -> Result<u32> {
+    /// The class that a label names; `None` if none does, which is reported when all are read.
+    fn class(&mut self, at: RowAt<'_>, label: &str) -> Option<usize> {
+        let labels = &self.labels;
+        labels.class(label).or_else(|| match labels.class_but_for_case(label) {
+            Some(class) => {
+                add_match(&mut self.matched, label, labels.name(class));
+                Some(class)
+            }
+            None => {
+                self.unknown.add(at, label, || labels.refusal(&shown(label), label));
+                None
+            }
+        })
+    }
+
+    /// The number and the name of an annotator.
+    fn annotator<'c>(&mut self, at: RowAt<'_>, annotator: &'c Cell<'_>) -> Result<(u32, Cow<'c, str>)> {
         let column = self.found.annotator.as_ref().unwrap_or(&self.columns.annotator);
         let Some(name) = annotator.text().filter(|name| !name.is_empty()) else {
             return Err(at.value(column, "no annotator: name all of them, or drop the column"));
@@ -121,12 +162,46 @@ impl<'a> Counter<'a> {
         if number as usize == self.is_left_out.len() {
             self.is_left_out.push(self.without.iter().any(|without| *without == name));
         }
-        if let Some(row) = self.seen.insert((item, number), at.row) {
-            let (name, id) = (shown(&name), shown(id));
-            let reason = format!("{name} labelled id {id} already in row {row}: keep one label per annotator");
-            return Err(at.value(column, reason));
+        Ok((number, name))
+    }
+
+    /// Whether an annotator has not labelled an item before. A copy of the earlier label is counted as such, and the earlier of their dates
+    /// counts; another label is a contradiction.
+    fn is_first(
+        &mut self,
+        at: RowAt<'_>,
+        (item, id): (u32, &str),
+        (annotator, name): (u32, &str),
+        class: usize,
+        date: Option<i128>,
+    ) -> bool {
+        let first = match self.seen.entry((item, annotator)) {
+            Entry::Vacant(new) => {
+                new.insert(FirstLabel { row: at.row, class: class as u32, place: self.dated.len() as u32 });
+                return true;
+            }
+            Entry::Occupied(first) => first.into_mut(),
+        };
+        if first.class as usize == class {
+            add_copy(&mut self.copied, at, first.row, id, name);
+            if let (Some(date), Some((earliest, _))) = (date, self.dated.get_mut(first.place as usize)) {
+                *earliest = date.min(*earliest);
+            }
+        } else {
+            let (row, label) = (first.row, self.labels.name(first.class as usize));
+            self.contradictions.add(at, || {
+                let [name, id, label, other] = [name, id, label, self.labels.name(class)].map(shown);
+                format!("{name} labelled id {id} already in row {row}, as {label} and now as {other}")
+            });
         }
-        Ok(number)
+        false
+    }
+
+    /// The error about labels that cannot be counted, if there are any.
+    pub(super) fn take_error(&mut self, file: &str, classes: &[String]) -> Option<Error> {
+        let annotator = self.found.annotator.as_ref().unwrap_or(&self.columns.annotator);
+        let unknown = std::mem::take(&mut self.unknown).error(file, &self.found.label, classes);
+        unknown.or_else(|| std::mem::take(&mut self.contradictions).error(file, annotator))
     }
 
     /// Counts a label, if it is among the first of its item and its annotator is not left out.

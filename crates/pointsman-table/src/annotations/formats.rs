@@ -7,6 +7,7 @@ use super::counter::{Annotation, Counter};
 use crate::arrow::cell;
 use crate::cell::Cell;
 use crate::csv::{Records, text_cell};
+use crate::date::is_time;
 use crate::error::{Error, Result, RowAt};
 use crate::format::Format;
 use crate::input::Input;
@@ -49,7 +50,7 @@ impl Counter<'_> {
         let places = self.find_places(&records.name, &records.header)?;
         let header = records.header.clone();
         while let Some((at, record)) = records.next()? {
-            self.add_row(at, &places, |field| text_cell(at, record, field, &header[field]))?;
+            self.add_row(at, &places, &header, |field| text_cell(at, record, field, &header[field]))?;
         }
         Ok(())
     }
@@ -68,7 +69,7 @@ impl Counter<'_> {
             for row in 0..batch.num_rows() {
                 at.row += 1;
                 let value = |field: usize| cell(batch.column(field), row).map_err(|why| at.value(&names[field], why));
-                self.add_row(at, &places, value)?;
+                self.add_row(at, &places, &names, value)?;
             }
         }
         Ok(())
@@ -80,7 +81,17 @@ impl Counter<'_> {
         self.found.places(file, names)
     }
 
-    fn add_row<'c>(&mut self, at: RowAt<'_>, places: &Places, cell: impl Fn(usize) -> Result<Cell<'c>>) -> Result<()> {
+    fn add_row<'c>(
+        &mut self,
+        at: RowAt<'_>,
+        places: &Places,
+        names: &[String],
+        cell: impl Fn(usize) -> Result<Cell<'c>>,
+    ) -> Result<()> {
+        if at.row == 1 {
+            let is_time = |&&field: &&usize| cell(field).is_ok_and(|value| is_time(&value));
+            self.found.unused_date = places.unused.iter().find(is_time).map(|&field| names[field].clone());
+        }
         let annotation = Annotation {
             annotator: places.annotator.map(&cell).transpose()?,
             date: places.date.map(&cell).transpose()?,
@@ -97,6 +108,10 @@ impl Counter<'_> {
             if is_first {
                 let names: Vec<String> = object.iter().map(|(name, _)| name.clone()).collect();
                 self.found = AnnotationColumns::find(self.columns, &names).map_err(|reason| at.row(reason))?;
+                if let Ok(places) = self.found.places("", &names) {
+                    let is_time = |place: &&usize| object[**place].1.cell().is_some_and(|value| is_time(&value));
+                    self.found.unused_date = places.unused.iter().find(is_time).map(|&place| names[place].clone());
+                }
                 is_first = false;
             }
             let AnnotationColumns { id, label, annotator, date, .. } = &self.found;

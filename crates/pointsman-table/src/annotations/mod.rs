@@ -2,6 +2,7 @@
 
 mod columns;
 mod counter;
+mod findings;
 mod formats;
 mod names;
 
@@ -12,7 +13,7 @@ use pointsman::diagnose::Annotations;
 use self::counter::{Counter, Item};
 use self::names::{NamedLabels, Names};
 use crate::error::{Error, Result, RowAt, shown};
-use crate::frame::{Ids, Joined};
+use crate::frame::{CopiedLabels, Ids, Joined, MatchedLabels};
 use crate::guard::guarded;
 use crate::input::Input;
 use crate::options::ReadOptions;
@@ -41,8 +42,11 @@ pub(crate) struct Join {
     tables: Vec<String>,
     /// The column of ids, as messages name it.
     id_column: String,
-    other_case: Vec<(&'static str, String)>,
+    taken: Vec<(&'static str, String)>,
     unused_annotator: Option<String>,
+    unused_date: Option<String>,
+    copied: Option<CopiedLabels>,
+    matched: Option<MatchedLabels>,
     /// Whether the dates of every item's labels differ.
     is_order_known: bool,
 }
@@ -53,12 +57,15 @@ impl Join {
         let name = input.name.clone();
         let mut counter = Counter::new(classes, options);
         guarded(&name, || counter.read(input, options.delimiter))?;
+        if let Some(error) = counter.take_error(&name, classes) {
+            return Err(error);
+        }
         if counter.items.is_empty() {
             return Err(Error::file(&name, "has no rows: there must be at least one annotation"));
         }
         counter.check_left_out(&name)?;
         let is_order_known = counter.count_by_date();
-        let Counter { found, ids, items, counts, annotators, labelled, .. } = counter;
+        let Counter { found, ids, items, counts, annotators, labelled, copied, matched, .. } = counter;
         let annotators = annotators.into_vec();
         let named = (!annotators.is_empty()).then(|| NamedLabels::new(annotators, items.len(), &labelled));
         Ok(Self {
@@ -74,8 +81,11 @@ impl Join {
             not_annotated: Ids::default(),
             tables: Vec::new(),
             id_column: found.id,
-            other_case: found.other_case,
+            taken: found.taken,
             unused_annotator: found.unused_annotator,
+            unused_date: found.unused_date,
+            copied,
+            matched,
             is_order_known,
         })
     }
@@ -175,8 +185,11 @@ impl Join {
             rows: self.rows_matched,
             not_annotated: self.not_annotated.clone(),
             not_in_table,
-            taken: self.other_case.clone(),
+            taken: self.taken.clone(),
+            copied: self.copied.clone(),
+            matched: self.matched.clone(),
             unused_annotator: self.unused_annotator.clone(),
+            unused_date: self.unused_date.clone(),
             is_sorted_by_annotator: !self.is_order_known
                 && self.named.as_ref().is_some_and(NamedLabels::is_sorted_by_annotator),
         })

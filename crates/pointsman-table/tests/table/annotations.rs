@@ -166,7 +166,9 @@ fn annotations_that_do_not_fit_are_refused() {
         TABLE,
         &format!("{LABELS}ann,1,dog\n"),
         &[],
-        &["row 7 (line 8), column annotator: \"ann\" labelled id \"1\" already in row 1"],
+        &[
+            "row 7 (line 8), column annotator: \"ann\" labelled id \"1\" already in row 1, as \"cat\" and now as \"dog\": keep one label",
+        ],
     );
     let doubled = format!("{TABLE}1,1,0,b\n");
     refused(&doubled, LABELS, &[], &["table.csv: row 4 (line 5): id \"1\" is also that of row 1"]);
@@ -185,7 +187,7 @@ fn annotations_that_do_not_fit_are_refused() {
 
 #[test]
 fn similar_names_are_suggested() {
-    for (label, meant) in [("Cat", "did you mean \"cat\"?"), (" DOG ", "\"dog\"?"), ("dgo", "(cat, dog)")] {
+    for (label, meant) in [("caat", "did you mean \"cat\"?"), ("D_OG", "\"dog\"?"), ("dgo", "(cat, dog)")] {
         refused(TABLE, &format!("{LABELS}dan,1,{label}\n"), &[], &["is not among the classes", meant]);
     }
     let folder = Folder::new();
@@ -317,6 +319,109 @@ fn ids_may_have_another_name_in_the_annotations_only() {
     let (table, labels) = (folder.file("table.csv", TABLE), folder.file("l.csv", LABELS.replacen("id", "item", 1)));
     let named = ReadOptions { columns: "id=item".parse().unwrap(), ..options(&labels, &[]) };
     assert_eq!(counts(&read_frame(&table, &named).unwrap()), [[1, 1], [1, 0], [1, 2]]);
+}
+
+#[test]
+fn the_only_column_like_an_id_is_taken() {
+    let folder = Folder::new();
+    let table = folder.file("table.csv", TABLE);
+    let named = |header: &str, columns: &str| {
+        let labels = folder.file("l.csv", LABELS.replacen("annotator,id,label", header, 1));
+        read_frame(&table, &ReadOptions { columns: columns.parse().unwrap(), ..options(&labels, &[]) })
+    };
+    let frame = named("annotator,item_id,label", "").unwrap();
+    assert_eq!(counts(&frame), [[1, 1], [1, 0], [1, 2]]);
+    assert_eq!(frame.joined.unwrap().taken, [("id", "item_id".to_owned())]);
+    // With two such columns, or none, the user has to say.
+    let error = named("task_id,item_id,label", "").unwrap_err().to_string();
+    assert!(error.contains("no column id") && error.contains("--columns item=NAME"), "{error}");
+    assert!(named("task_id,item_id,label", "item=item_id").unwrap().joined.unwrap().taken.is_empty());
+    assert!(named("annotator,reference,label", "").unwrap_err().to_string().contains("no column id"));
+    assert_eq!(counts(&named("annotator,reference,label", "item=reference").unwrap()).len(), 3);
+    assert!(named("annotator,reference,label", "item=uid").unwrap_err().to_string().contains("no column uid"));
+    // The message about the table names its own candidate.
+    let other = folder.file("other.csv", TABLE.replacen("id,", "ticketId,", 1));
+    let error = join(&other, &folder.file("l.csv", LABELS), &[]).unwrap_err().to_string();
+    assert!(error.contains("other.csv: no column id") && error.contains("--columns id=ticketId"), "{error}");
+}
+
+#[test]
+fn copied_labels_count_once() {
+    let folder = Folder::new();
+    let table = folder.file("table.csv", TABLE);
+    let labels = folder.file("l.csv", format!("{LABELS}ann,1,cat\nann,1,cat\nann,2,cat\n"));
+    let frame = join(&table, &labels, &[]).unwrap();
+    assert_eq!(counts(&frame), [[1, 1], [1, 0], [1, 2]]);
+    let copied = frame.joined.unwrap().copied.unwrap();
+    assert_eq!((copied.rows, copied.row, copied.of_row), (3, 7, 1));
+    assert_eq!((copied.id.as_str(), copied.annotator.as_str()), ("1", "ann"));
+    // The earliest date of the copies counts.
+    let text = "id,label,annotator,at\n1,cat,ann,2024-03-03\n1,dog,bob,2024-03-02\n1,cat,ann,2024-03-01\n";
+    let columns = "date=at".parse().unwrap();
+    let labels = folder.file("dated.csv", text);
+    let first = ReadOptions { columns, first_labels: NonZeroU32::new(1), ..options(&labels, &[]) };
+    assert_eq!(counts(&read_frame(&table, &first).unwrap()), [[1, 0]]);
+    assert_eq!(join(&table, &folder.file("l.csv", LABELS), &[]).unwrap().joined.unwrap().copied, None);
+}
+
+#[test]
+fn contradictions_and_unknown_labels_are_all_counted() {
+    let folder = Folder::new();
+    let table = folder.file("table.csv", TABLE);
+    let refusal = |rows: &str| {
+        let labels = folder.file("l.csv", format!("{LABELS}{rows}"));
+        join(&table, &labels, &[]).unwrap_err().to_string()
+    };
+    let error = refusal("ann,1,dog\nann,1,cat\nann,2,dog\n");
+    assert!(
+        error.contains("l.csv: row 7 (line 8), column annotator: \"ann\" labelled id \"1\" already in row 1"),
+        "{error}"
+    );
+    assert!(error.contains("; 1 more row does so (row 9): keep one label per annotator and item"), "{error}");
+    let error = refusal("dan,1,cow\ndan,2,caat\ndan,3,cow\n");
+    assert!(
+        error.contains("row 7 (line 8), column label: label \"cow\" is not among the classes (cat, dog)"),
+        "{error}"
+    );
+    assert!(error.contains("; 3 rows have such labels, also \"caat\" (for cat?): rename them"), "{error}");
+    // A file without any usable label is not called empty.
+    let labels = folder.file("l.csv", "id,label\n1,x\n1,x\n");
+    let error = join(&table, &labels, &[]).unwrap_err().to_string();
+    assert!(error.contains("; 2 rows have this label"), "{error}");
+}
+
+#[test]
+fn capitals_and_spaces_of_labels_are_overlooked() {
+    let folder = Folder::new();
+    let table = folder.file("table.csv", TABLE);
+    let lines = "{\"id\":1,\"label\":\"Cat \"}\n{\"id\":1,\"label\":\"DOG\"}\n{\"id\":1,\"label\":\"DOG\"}\n{\"id\":2,\"label\":\"cat\"}\n";
+    let frame = join(&table, &folder.file("l.jsonl", lines), &[]).unwrap();
+    assert_eq!(counts(&frame), [[1, 2], [1, 0]]);
+    let matched = frame.joined.unwrap().matched.unwrap();
+    assert_eq!(matched.rows, 3);
+    assert_eq!(matched.labels, [("Cat ".to_owned(), "cat".to_owned()), ("DOG".to_owned(), "dog".to_owned())]);
+    // Classes that differ in case only are not confused.
+    let cases = folder.file("cases.csv", "id,prob_us,prob_US\n1,0.5,0.5\n");
+    let error = join(&cases, &folder.file("l.csv", "id,label\n1,Us\n"), &[]).unwrap_err().to_string();
+    assert!(error.contains("label \"Us\" is not among the classes"), "{error}");
+}
+
+#[test]
+fn unused_columns_of_times_are_reported() {
+    let folder = Folder::new();
+    let table = folder.file("table.csv", TABLE);
+    let unused = |name: &str, text: &str, columns: &str| {
+        let labels = folder.file(name, text);
+        let options = ReadOptions { columns: columns.parse().unwrap(), ..options(&labels, &[]) };
+        read_frame(&table, &options).unwrap().joined.unwrap().unused_date
+    };
+    let text = "id,label,seconds,created_at\n1,cat,12,2024-03-01T10:00:00Z\n";
+    assert_eq!(unused("l.csv", text, "").as_deref(), Some("created_at"));
+    assert_eq!(unused("l.csv", text, "date=created_at"), None);
+    assert_eq!(unused("l.csv", text, "date=seconds"), None);
+    let line = "{\"id\":1,\"label\":\"cat\",\"when\":\"2024-03-01\"}\n";
+    assert_eq!(unused("l.jsonl", line, "").as_deref(), Some("when"));
+    assert_eq!(unused("l.csv", "id,label,note\n1,cat,soon\n", ""), None);
 }
 
 /// A hundred thousand classes or annotators are not all listed.

@@ -53,27 +53,42 @@ impl Stopping {
         }
         // A router sorts its rows by cell and content, so sums do not depend on the order of the table.
         let router = Router::calibrate(table, &Partition::confidence(STRATA))?;
-        let items = items(&router);
+        Ok(Self::of_items(&items(&router)))
+    }
+
+    /// As [`detect`](Self::detect), but compares items within the cells of a router, and only in cells whose items differ in their number of
+    /// labels: a plan asks for more labels in some cells than in others, which depends on no item's own labels.
+    ///
+    /// # Errors
+    /// If the table has no votes, other classes or not the features of the router, or the router is a forest.
+    pub fn detect_within_cells(table: &Table, router: &Router) -> Result<Option<Self>> {
+        let items = items(&Router::calibrate_like(table, router)?);
+        let differ = |cell: &&[Item]| cell.iter().any(|item| item.k != cell[0].k);
+        let cells = items.chunk_by(|a, b| a.stratum == b.stratum).filter(differ);
+        Ok(Self::of_items(&cells.flatten().copied().collect::<Vec<Item>>()))
+    }
+
+    fn of_items(items: &[Item]) -> Option<Self> {
         let pairs: Vec<Item> = items.iter().copied().filter(|item| item.k >= 2).collect();
         let mut found = Vec::new();
         found.extend(covariance_in_errors(&pairs, |item| item.disagreement));
         if pairs.len() < items.len() {
-            found.extend(covariance_in_errors(&items, |item| item.contradiction));
+            found.extend(covariance_in_errors(items, |item| item.contradiction));
         }
         let tests = found.len() as f64;
-        let Some(z) = found.into_iter().max_by(|a, b| a.abs().total_cmp(&b.abs())) else { return Ok(None) };
+        let z = found.into_iter().max_by(|a, b| a.abs().total_cmp(&b.abs()))?;
         let mut fewest_most = [u64::MAX, 0];
-        for item in &items {
+        for item in items {
             fewest_most = [fewest_most[0].min(item.k), fewest_most[1].max(item.k)];
         }
-        Ok(Some(Self {
+        Some(Self {
             rows: items.len(),
             labels: fewest_most,
             z,
             p_value: (tests * erfc(z.abs() / std::f64::consts::SQRT_2)).min(1.0),
             disagreement: few_and_many(&pairs),
             stopped_at: stopped_at(&pairs),
-        }))
+        })
     }
 
     /// Whether chance is an unlikely explanation: k depends on the labels, or harder items were given more labels on purpose.

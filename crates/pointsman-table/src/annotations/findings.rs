@@ -1,0 +1,110 @@
+//! Labels that are counted once, taken for a class, or refused, found while all annotations are read: one message names them all.
+
+use crate::error::{Error, RowAt, shown};
+use crate::frame::{CopiedLabels, MatchedLabels};
+use crate::suggest::closest;
+
+/// The number of examples in a message.
+const MAX_LISTED: usize = 5;
+
+/// A row of annotations that cannot be used.
+#[derive(Debug)]
+struct Refused {
+    row: u64,
+    line: Option<u64>,
+    reason: String,
+}
+
+/// Labels that are not classes.
+#[derive(Debug, Default)]
+pub(super) struct UnknownLabels {
+    rows: usize,
+    first: Option<Refused>,
+    /// Some of the labels, the first row's first.
+    labels: Vec<String>,
+}
+
+impl UnknownLabels {
+    pub(super) fn add(&mut self, at: RowAt<'_>, label: &str, reason: impl Fn() -> String) {
+        self.rows += 1;
+        self.first.get_or_insert_with(|| Refused { row: at.row, line: at.line, reason: reason() });
+        // One more than is listed shows that there are others.
+        if self.labels.len() <= MAX_LISTED && !self.labels.iter().any(|other| other == label) {
+            self.labels.push(label.to_owned());
+        }
+    }
+
+    /// The error about all of them.
+    pub(super) fn error(self, file: &str, column: &str, classes: &[String]) -> Option<Error> {
+        let Refused { row, line, reason } = self.first?;
+        let meant = |label: &String| match closest(label, classes.iter().map(String::as_str)) {
+            Some(class) => format!("{} (for {class}?)", shown(label)),
+            None => shown(label),
+        };
+        let mut others: Vec<String> = self.labels.iter().skip(1).take(MAX_LISTED - 1).map(meant).collect();
+        if self.labels.len() > MAX_LISTED {
+            others.push("…".to_owned());
+        }
+        let more = match (self.rows, others.as_slice()) {
+            (1, _) => String::new(),
+            (rows, []) => format!("; {rows} rows have this label: rename it, or leave them out"),
+            (rows, others) => format!(
+                "; {rows} rows have such labels, also {}: rename them, or leave these rows out",
+                others.join(", ")
+            ),
+        };
+        Some(RowAt { file, row, line }.value(column, reason + &more))
+    }
+}
+
+/// Labels by which annotators contradict themselves on one item.
+#[derive(Debug, Default)]
+pub(super) struct Contradictions {
+    rows: usize,
+    first: Option<Refused>,
+    /// Some of the further rows.
+    others: Vec<String>,
+}
+
+impl Contradictions {
+    pub(super) fn add(&mut self, at: RowAt<'_>, reason: impl Fn() -> String) {
+        self.rows += 1;
+        if self.first.is_none() {
+            self.first = Some(Refused { row: at.row, line: at.line, reason: reason() });
+        } else if self.others.len() < MAX_LISTED {
+            self.others.push(at.row.to_string());
+        }
+    }
+
+    /// The error about all of them.
+    pub(super) fn error(self, file: &str, column: &str) -> Option<Error> {
+        let Refused { row, line, reason } = self.first?;
+        let more = match self.rows - 1 {
+            0 => String::new(),
+            n => format!(
+                "; {n} more {} so (row{} {}{})",
+                if n == 1 { "row does" } else { "rows do" },
+                if n == 1 { "" } else { "s" },
+                self.others.join(", "),
+                if n > self.others.len() { ", …" } else { "" }
+            ),
+        };
+        let reason = format!("{reason}{more}: keep one label per annotator and item, such as the latest");
+        Some(RowAt { file, row, line }.value(column, reason))
+    }
+}
+
+/// Counts a row that repeats an earlier one.
+pub(super) fn add_copy(copies: &mut Option<CopiedLabels>, at: RowAt<'_>, of_row: u64, id: &str, annotator: &str) {
+    let new = || CopiedLabels { rows: 0, id: id.to_owned(), annotator: annotator.to_owned(), row: at.row, of_row };
+    copies.get_or_insert_with(new).rows += 1;
+}
+
+/// Counts a label taken for a class whose name differs in capitals or spaces only.
+pub(super) fn add_match(matched: &mut Option<MatchedLabels>, label: &str, class: &str) {
+    let matched = matched.get_or_insert_with(|| MatchedLabels { rows: 0, labels: Vec::new() });
+    matched.rows += 1;
+    if matched.labels.len() < MAX_LISTED && !matched.labels.iter().any(|(other, _)| other == label) {
+        matched.labels.push((label.to_owned(), class.to_owned()));
+    }
+}
