@@ -241,3 +241,139 @@ fn an_annotation_lead_gets_from_labels_to_items_to_label() {
     let certain = |report: &Value| report["certain_share"].as_f64().unwrap();
     assert!(certain(&after) >= certain(&before) - 1e-9, "{} became {}", certain(&before), certain(&after));
 }
+
+/// Items with a flag that one in five have, dates, and labels of three annotators as a tool exports them: ids called `item_id`, times,
+/// capitals, and the rows of a repeated export.
+fn untidy_files(path: &Path) {
+    let mut random = Lcg::new(11);
+    let mut items = "id,received,prob_cat,prob_dog,x_flag\n".to_owned();
+    let mut bare = "id,cat,dog,votes_cat,votes_dog\n".to_owned();
+    let mut labels = "item_id,label,annotator,created_at\n".to_owned();
+    for n in 0..600 {
+        let p = (1 + random.below(98)) as f64 / 100.0;
+        let flag = u8::from(n % 5 == 0);
+        let truth = if flag == 1 { 0.5 } else { p };
+        writeln!(items, "i{n},2024-{:02}-15T08:00:00Z,{p},{:.2},{flag}", 1 + n % 12, 1.0 - p).unwrap();
+        let mut votes = [0; 2];
+        for who in 0..3 {
+            let class = usize::from(random.uniform() >= truth);
+            votes[class] += 1;
+            let name = ["cat", "dog", "Cat", "DOG"][class + 2 * usize::from(n == 7)];
+            let row = format!("i{n},{name},ann{},2024-01-0{}T10:00:00Z\n", (who + n) % 3, 1 + who);
+            labels += &row.repeat(1 + usize::from(n < 2));
+        }
+        writeln!(bare, "i{n},{p},{:.2},{},{}", 1.0 - p, votes[0], votes[1]).unwrap();
+    }
+    for (name, text) in [("items.csv", &items), ("labels.csv", &labels), ("bare.csv", &bare)] {
+        fs::write(path.join(name), text).unwrap();
+    }
+}
+
+#[test]
+fn untidy_files_are_read_and_every_assumption_is_reported() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path();
+    untidy_files(path);
+    let table = "items.csv --annotations labels.csv";
+    let run = shell(path, &format!("calibrate {table} --partition features:x_flag=2 -o r.safetensors --json")).ok();
+    for part in [
+        "labels.csv: took item_id for id",
+        "labels.csv: 6 rows repeat an earlier label of the same annotator on the same item, and were counted once (first row 2,",
+        "labels.csv: 3 labels differ from the name of a class in capitals or spaces only and were counted: ",
+    ] {
+        assert!(run.stderr.contains(part), "{part} in {}", run.stderr);
+    }
+    // A value that few rows have is a cell of its own.
+    assert_eq!((run.json()["cells"].as_u64(), run.json()["labels"]["max"].as_u64()), (Some(2), Some(3)));
+    assert!(!run.stderr.contains("created_at"), "the order of labels does not matter here: {}", run.stderr);
+    let run = shell(path, &format!("calibrate {table} --first-labels 2 --partition top-class:2 -o s.safetensors")).ok();
+    assert!(run.stderr.contains("add --columns date=created_at"), "{}", run.stderr);
+    let run = shell(path, &format!("diagnose {table} --route 0.1")).ok();
+    assert!(run.stderr.contains("add --columns date=created_at"), "{}", run.stderr);
+    let run = shell(path, &format!("diagnose {table} --route 0.1 --columns date=created_at")).ok();
+    assert!(!run.stderr.contains("created_at"), "{}", run.stderr);
+
+    // Ranges of dates and numbers.
+    let rows = |filter: &str| {
+        let calibrate = format!("calibrate {table} --where {filter} --partition top-class:2 -o s.safetensors --json");
+        shell(path, &calibrate).ok().json()["rows"].as_u64().unwrap()
+    };
+    assert_eq!(rows("'received>=2024-07-15'"), 300);
+    assert_eq!(rows("'received>2024-07-15' --where 'received<2024-10-01'"), 100);
+    assert_eq!(rows("'x_flag!=0'"), 120);
+
+    // The flag that the message gives works.
+    let run = shell(path, "calibrate bare.csv -o b.safetensors");
+    let flag = "--columns probs=cat,probs=dog";
+    assert!(run.code == 2 && run.stderr.contains(flag), "{run:?}");
+    shell(path, &format!("calibrate bare.csv {flag} --partition top-class:2 -o b.safetensors")).ok();
+    let decided = shell(path, &format!("decide b.safetensors bare.csv {flag} --route 0.1 -o d.csv")).ok();
+    assert!(decided.stderr.contains(flag), "{}", decided.stderr);
+
+    // Contradictions are all counted.
+    let labels = fs::read_to_string(path.join("labels.csv")).unwrap();
+    let turned: String = labels.lines().skip(1).take(3).map(|row| row.replace("cat", "dog") + "\n").collect();
+    let other: String = labels.lines().skip(1).take(3).map(|row| row.replace("dog", "cat") + "\n").collect();
+    fs::write(path.join("turned.csv"), labels + &turned + &other).unwrap();
+    let run = shell(path, "calibrate items.csv --annotations turned.csv -o s.safetensors");
+    assert!(run.code == 2 && run.stderr.contains("; 2 more rows do so (rows "), "{run:?}");
+}
+
+#[test]
+fn plans_fit_the_annotators_and_the_items_there_are() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path();
+    untidy_files(path);
+    let table = "items.csv --annotations labels.csv";
+    shell(path, &format!("calibrate {table} --partition confidence:3 -o r.safetensors")).ok();
+    let plan = "plan r.safetensors --route 0.1 --abstain 0.4 --confidence 0.99 --json";
+    let run = shell(path, &format!("{plan} --items {table} -o more.csv")).ok();
+    assert!(run.json()["items"]["items"].as_u64().unwrap() > 0, "{run:?}");
+    assert!(run.stderr.contains("more labels than there are annotators left"), "{}", run.stderr);
+    assert!(run.stderr.contains("there are 3 and the plan would need "), "{}", run.stderr);
+    // New items: the worths listed add up to the worth reported, also if there are too few.
+    let items = fs::read_to_string(path.join("items.csv")).unwrap().replace("\ni", "\nnew");
+    for count in [4, 40, 400] {
+        let few: String = items.lines().take(1 + count).map(|line| format!("{line}\n")).collect();
+        fs::write(path.join("pool.csv"), few).unwrap();
+        let run = shell(path, &format!("{plan} --items pool.csv -o new.csv")).ok();
+        let (_, rows) = parse_csv(&fs::read_to_string(path.join("new.csv")).unwrap());
+        let sum: f64 = rows.iter().map(|row| row[3].parse::<f64>().unwrap()).sum();
+        let worth = run.json()["items"]["worth"].as_f64().unwrap();
+        assert!(!rows.is_empty() && (sum - worth).abs() < 1e-9, "{sum} and {worth}");
+    }
+}
+
+/// A plan asks for more labels in some cells than in others. That number depends on no item's own labels.
+#[test]
+fn numbers_of_labels_may_differ_from_cell_to_cell_of_a_plan() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path();
+    let mut random = Lcg::new(3);
+    // Items with the flag are ambiguous and get five labels, others two; or only items whose first two labels differ get five.
+    let mut table = |name: &str, is_planned: bool| {
+        let mut text = "id,prob_a,prob_b,x_flag,votes_a,votes_b\n".to_owned();
+        for n in 0..400 {
+            let (p, flag) = (0.6 + 0.3 * random.uniform(), n % 2);
+            let share = if flag == 1 { 0.5 } else { 0.97 };
+            let mut votes = [0; 2];
+            (0..2).for_each(|_| votes[usize::from(random.uniform() >= share)] += 1);
+            if if is_planned { flag == 1 } else { votes[0] == 1 } {
+                (0..3).for_each(|_| votes[usize::from(random.uniform() >= share)] += 1);
+            }
+            writeln!(text, "{n},{p:.4},{:.4},{flag},{},{}", 1.0 - p, votes[0], votes[1]).unwrap();
+        }
+        fs::write(path.join(name), text).unwrap();
+    };
+    table("first.csv", true);
+    table("planned.csv", true);
+    table("stopped.csv", false);
+    let warning = "if the number depends on the labels";
+    let calibrate = |rest: &str| shell(path, &format!("calibrate {rest}")).ok().stderr;
+    let cells = "--partition features:x_flag=2";
+    assert!(!calibrate(&format!("first.csv {cells} -o r.safetensors")).contains(warning));
+    assert!(!calibrate("planned.csv --add-to r.safetensors -o more.safetensors").contains(warning));
+    // Elsewhere nobody planned it, and within the cells it must not depend on the labels either.
+    assert!(calibrate("planned.csv -o s.safetensors").contains(warning));
+    assert!(calibrate("stopped.csv --add-to r.safetensors -o s.safetensors").contains(warning));
+}
