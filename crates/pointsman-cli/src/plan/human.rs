@@ -256,7 +256,7 @@ fn items_in_words(listed: &ListedItems, args: &PlanArgs, unit: &str) -> String {
     if listed.missing > 0 {
         text += &format!(" The plan needs {} more than the table has.", counted(listed.missing, "item", "items"));
     }
-    if let Some(worth) = listed.worth.filter(|_| listed.items > 0) {
+    if let Some(worth) = listed.worth.filter(|worth| *worth > 0.0) {
         text += &format!(
             " Those listed are expected to save {} {unit} per thousand queries, the sum of their column worth.",
             short(worth)

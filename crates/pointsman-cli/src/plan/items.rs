@@ -109,7 +109,7 @@ fn too_few_annotators(frame: &Frame, listed: &[ItemToLabel]) -> Option<String> {
     let most = listed.iter().map(|item| item.labels + given(item.row)).max()?;
     (beyond > 0).then(|| {
         format!(
-            "{} more labels than there are annotators left, since an annotator labels an item once: there are {} and the plan would need {}; \
+            "{} more labels than there are annotators left, since each annotator gives one label per item: there are {} and the plan would need {}; \
              find more annotators, or give --items a table of new items",
             counted(beyond, "item listed needs", "items listed need"),
             count(annotators),

@@ -325,23 +325,33 @@ fn plans_fit_the_annotators_and_the_items_there_are() {
     let path = folder.path();
     untidy_files(path);
     let table = "items.csv --annotations labels.csv";
-    shell(path, &format!("calibrate {table} --partition confidence:3 -o r.safetensors")).ok();
+    let mut listed = 0;
+    for (cells, price) in [(3, 0.2), (3, 0.1), (5, 0.1)] {
+        shell(path, &format!("calibrate {table} --partition confidence:{cells} -o r.safetensors")).ok();
+        let plan = format!("plan r.safetensors --route {price} --confidence 0.99 --json --items {table} -o more.csv");
+        let run = shell(path, &plan).ok();
+        // All three annotators have labelled every item.
+        let items = run.json()["items"]["items"].as_u64().unwrap();
+        assert_eq!(items > 0, run.stderr.contains("more labels than there are annotators left"), "{run:?}");
+        assert_eq!(items > 0, run.stderr.contains("there are 3 and the plan would need "), "{run:?}");
+        listed += items;
+    }
+    assert!(listed > 0, "no plan asks for more labels per item");
     let plan = "plan r.safetensors --route 0.1 --abstain 0.4 --confidence 0.99 --json";
-    let run = shell(path, &format!("{plan} --items {table} -o more.csv")).ok();
-    assert!(run.json()["items"]["items"].as_u64().unwrap() > 0, "{run:?}");
-    assert!(run.stderr.contains("more labels than there are annotators left"), "{}", run.stderr);
-    assert!(run.stderr.contains("there are 3 and the plan would need "), "{}", run.stderr);
     // New items: the worths listed add up to the worth reported, also if there are too few.
     let items = fs::read_to_string(path.join("items.csv")).unwrap().replace("\ni", "\nnew");
-    for count in [4, 40, 400] {
+    let mut sums = Vec::new();
+    for count in [20, 100, 600] {
         let few: String = items.lines().take(1 + count).map(|line| format!("{line}\n")).collect();
         fs::write(path.join("pool.csv"), few).unwrap();
         let run = shell(path, &format!("{plan} --items pool.csv -o new.csv")).ok();
         let (_, rows) = parse_csv(&fs::read_to_string(path.join("new.csv")).unwrap());
         let sum: f64 = rows.iter().map(|row| row[3].parse::<f64>().unwrap()).sum();
         let worth = run.json()["items"]["worth"].as_f64().unwrap();
-        assert!(!rows.is_empty() && (sum - worth).abs() < 1e-9, "{sum} and {worth}");
+        assert!((sum - worth).abs() < 1e-9, "{sum} and {worth}");
+        sums.push(sum);
     }
+    assert!(sums[2] > 0.0 && sums.is_sorted(), "more items are worth more: {sums:?}");
 }
 
 /// A plan asks for more labels in some cells than in others. That number depends on no item's own labels.
