@@ -3,7 +3,7 @@
 use crate::parallel::prelude::*;
 
 /// The largest number of bins per input. Fine structure needs many bins; more than this make no difference.
-const MAX_BINS: usize = 2048;
+pub(crate) const MAX_BINS: usize = 2048;
 
 /// The code of a missing value.
 pub(crate) const MISSING: u16 = u16::MAX;

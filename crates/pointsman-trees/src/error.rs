@@ -53,6 +53,12 @@ pub enum Error {
         /// The parent.
         node: usize,
     },
+    /// The share of rows per bootstrap sample is not a probability.
+    #[error("trees grown on the share {share} of the rows: it must be above 0 and at most 1")]
+    Share {
+        /// The share.
+        share: f64,
+    },
     /// Two splits lead to the same node.
     #[error("trees have a node with two parents")]
     TwoParents {

@@ -12,7 +12,7 @@
 //! can serve many purposes.
 //!
 //! ```
-//! use pointsman_trees::{BootstrapSample, TrainingSet, add_leaf_values};
+//! use pointsman_trees::{Bootstrap, TrainingSet, add_leaf_values};
 //!
 //! // 400 rows of two inputs; the target is a step of the first.
 //! let inputs: Vec<f64> = (0..400).flat_map(|i| [f64::from(i % 20), f64::from(i * 7 % 31)]).collect();
@@ -20,7 +20,7 @@
 //! let (targets, keys): (Vec<[f64; 1]>, Vec<u32>) = (0..400).map(|row| ([target(row)], row as u32)).unzip();
 //!
 //! let training = TrainingSet::new(inputs.clone(), 2, targets, vec![1.0; 400], keys, |_| true)?;
-//! let trees = training.grow_forest(10, 42, &|| ())?;
+//! let trees = training.grow_forest(10, Bootstrap::new(42, 400), &|| ())?;
 //!
 //! // One value per leaf: the mean target of the rows in it.
 //! let (mut sums, mut counts) = (vec![0.0; trees.leaves()], vec![0.0; trees.leaves()]);
@@ -42,7 +42,7 @@
 //! assert!(many[0] == one[0] && many[1] / 10.0 > 0.9);
 //!
 //! // The seed determines the rows on which tree 0 was grown.
-//! assert!((0..400).filter(|&key| BootstrapSample::new(42, 0).contains(key)).count() > 200);
+//! assert!((0..400).filter(|&key| Bootstrap::new(42, 400).sample(0).contains(key)).count() > 200);
 //! # Ok::<(), pointsman_trees::Error>(())
 //! ```
 //!
@@ -59,11 +59,14 @@
 
 mod bins;
 mod bootstrap;
+mod choose;
 mod error;
 mod grow;
 mod hash;
+mod histogram;
 #[doc(hidden)]
 pub mod parallel;
+mod prune;
 mod sums;
 #[cfg(test)]
 mod tests;
@@ -73,7 +76,7 @@ mod trees;
 mod walk;
 
 pub use bins::threshold_between;
-pub use bootstrap::BootstrapSample;
+pub use bootstrap::{Bootstrap, BootstrapSample};
 pub use error::{Error, Result};
 pub use grow::{GrownTree, GrowthRule};
 pub use sums::add_leaf_values;

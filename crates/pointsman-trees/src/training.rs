@@ -1,36 +1,34 @@
 //! Training sets, and forests grown on them.
 
+use std::ops::Range;
+
 use crate::bins::BinnedInputs;
-use crate::bootstrap::BootstrapSample;
+use crate::bootstrap::Bootstrap;
+use crate::choose::MIN_ROWS_TO_SPLIT;
 use crate::error::{Error, Result};
 use crate::grow::{GrownTree, GrowthRule, grow_tree};
 use crate::parallel::prelude::*;
 use crate::trees::{Node, Trees};
 
-/// The candidate leaf sizes of a forest, as the smallest number of rows per leaf.
+/// Leaf sizes worth comparing for a single tree, as the smallest number of rows per leaf.
 pub const LEAF_SIZES: [usize; 7] = [250, 120, 60, 30, 15, 8, 4];
 
-/// The number of trees that try each leaf size first. Their error is corrected for the small number of trees.
-const PILOT_TREES: usize = 20;
+/// The smallest number of rows per leaf of a forest's trees, before pruning.
+const MIN_ROWS_PER_LEAF: usize = 4;
 
-/// The number of trees that decide between the best size and its neighbours. With [`PILOT_TREES`] chance differences are as large as those
-/// between neighbouring sizes.
-const COMPARISON_TREES: usize = 100;
+/// The number of rows, over all trees, on which the trees that choose the pruning rule are grown: fewer rows need more trees for the same
+/// certainty.
+const PILOT_ROWS: usize = 500_000;
 
-/// The best size and its two neighbours.
-const SIZES_COMPARED: usize = 3;
-
-/// The largest size compared is chosen that explains this share of what the best one explains; the rest is chance.
-const SUFFICIENT_SHARE_EXPLAINED: f64 = 0.998;
+/// The smallest and the largest number of these trees. They become the first trees of the forest.
+const MIN_PILOT_TREES: usize = 40;
+const MAX_PILOT_TREES: usize = 100;
 
 /// The share of the inputs that is tried at each split.
 const SHARE_OF_INPUTS: f64 = 1.0 / 3.0;
 
 /// With at most this number of inputs, all of them are tried at each split.
 const MAX_INPUTS_TO_TRY_ALL: usize = 3;
-
-/// The smallest number of rows per parallel task.
-const MIN_ROWS_PER_TASK: usize = 256;
 
 /// Rows with inputs, `N` targets, a weight and a key each.
 ///
@@ -105,8 +103,8 @@ impl<const N: usize> TrainingSet<N> {
 
     /// Grows one tree on the rows that `is_wanted` accepts; `seed` determines the inputs that are tried at each split.
     pub fn grow_tree(&self, is_wanted: impl Fn(usize) -> bool, rule: GrowthRule, seed: u64) -> GrownTree<N> {
-        let rows = (0..self.rows() as u32).filter(|&row| is_wanted(row as usize)).collect();
-        grow_tree(&self.bins, &self.targets, &self.weights, rows, &self.candidates, rule, seed)
+        let rows: Vec<u32> = (0..self.rows() as u32).filter(|&row| is_wanted(row as usize)).collect();
+        grow_tree(&self.bins, &self.targets, &self.weights, &rows, &self.candidates, rule, seed)
     }
 
     /// The squared error of a row's targets about a mean, all targets together.
@@ -122,117 +120,65 @@ impl<const N: usize> TrainingSet<N> {
         known().map(|(number, weight)| number * weight).sum::<f64>() / known().map(|(_, weight)| weight).sum::<f64>()
     }
 
-    /// Grows a forest, tree `t` on the rows of [`BootstrapSample::new`]`(seed, t)`, with the leaf size chosen by out-of-bag error.
+    /// Grows a forest, tree `t` on the rows of [`Bootstrap::sample`]`(t)`, and prunes it by out-of-bag error.
     ///
-    /// Sizes are tried from large to small by 20 trees each until two in a row are worse; the best one and its neighbours are compared by
-    /// 100 trees each, and the largest of them is taken that explains 99.8 % of what the best one explains. `progress` is called
-    /// [`growth_steps`] times, as trees are grown or turn out not to be needed.
+    /// Up to 100 trees are grown as far as their rows allow. Rules of pruning are compared by the out-of-bag error of these trees: by the rows
+    /// that a node must have to be divided, and by what a subtree must explain per split. Of the rules whose error is the least up to chance,
+    /// or that explain 99.5 % of what the best one explains, the one with the fewest leaves is taken. `progress` is called [`growth_steps`]
+    /// times, as trees are grown.
     ///
     /// # Errors
     /// If the trees have more nodes or thresholds than can be numbered.
-    pub fn grow_forest(&self, trees: usize, seed: u64, progress: &(dyn Fn() + Sync)) -> Result<Trees> {
+    pub fn grow_forest(&self, trees: usize, bootstrap: Bootstrap, progress: &(dyn Fn() + Sync)) -> Result<Trees> {
         let share_of_inputs = if self.candidates.len() <= MAX_INPUTS_TO_TRY_ALL { 1.0 } else { SHARE_OF_INPUTS };
-        let grow = |range: std::ops::Range<usize>, min_rows_per_leaf: usize| -> Vec<GrownTree<N>> {
-            let rule = GrowthRule { min_rows_per_leaf, share_of_inputs };
-            range
-                .into_par_iter()
-                .map(|tree| {
-                    let sample = BootstrapSample::new(seed, tree);
-                    let grown = self.grow_tree(|row| sample.contains(self.keys[row]), rule, sample.tree_seed());
-                    progress();
-                    grown
-                })
-                .collect()
+        let grow = |range: Range<usize>, min_rows_to_split: usize| -> Vec<GrownTree<N>> {
+            let rule = GrowthRule { min_rows_to_split, min_rows_per_leaf: MIN_ROWS_PER_LEAF, share_of_inputs };
+            let grow_tree = |tree: usize| {
+                let sample = bootstrap.sample(tree);
+                let grown = self.grow_tree(|row| sample.contains(self.keys[row]), rule, sample.tree_seed());
+                progress();
+                grown
+            };
+            range.into_par_iter().map(grow_tree).collect()
         };
-        let skip = |trees: usize| (0..trees).for_each(|_| progress());
-        let error_of =
-            |grown: &[GrownTree<N>]| -> Result<f64> { Ok(self.weighted_mean(&self.out_of_bag_errors(grown, seed)?)) };
-        // With few rows the largest sizes are equal: no tree has a split.
-        let (mut tried, mut best) = (Vec::<LeafSize<N>>::new(), 0);
-        for min_rows in LEAF_SIZES {
-            let grown = grow(0..PILOT_TREES, min_rows);
-            tried.push(LeafSize { min_rows, error: error_of(&grown)?, grown });
-            let last = tried.len() - 1;
-            if tried[last].error <= tried[best].error {
-                best = last;
-            } else if last == best + 2 {
-                break;
-            }
-        }
-        skip((LEAF_SIZES.len() - tried.len()) * PILOT_TREES);
-        tried.truncate(best + 2);
-        tried.drain(..best.saturating_sub(1));
-        for size in tried.iter_mut().filter(|_| trees > PILOT_TREES) {
-            size.grown.extend(grow(PILOT_TREES..COMPARISON_TREES.min(trees), size.min_rows));
-            size.error = error_of(&size.grown)?;
-        }
-        skip((SIZES_COMPARED - tried.len()) * (COMPARISON_TREES.min(trees) - PILOT_TREES.min(trees)));
-        let least = tried.iter().map(|size| size.error).fold(f64::INFINITY, f64::min);
-        // The squared error of the mean is the variance of the standardised targets.
-        let explained = |error: f64| N as f64 - error;
-        let is_sufficient = |size: &LeafSize<N>| {
-            explained(size.error) >= SUFFICIENT_SHARE_EXPLAINED * explained(least) || size.error <= least
-        };
-        let chosen = tried.iter().position(is_sufficient).unwrap_or(0);
-        let LeafSize { min_rows, mut grown, .. } = tried.swap_remove(chosen);
+        let rows_per_tree = (self.rows() as f64 * bootstrap.share()) as usize;
+        let wanted = PILOT_ROWS / rows_per_tree.max(1);
+        let pilots = wanted.clamp(MIN_PILOT_TREES, MAX_PILOT_TREES).min(most_pilots(trees));
+        let mut grown = grow(0..pilots, MIN_ROWS_TO_SPLIT[MIN_ROWS_TO_SPLIT.len() - 1]);
+        let rule = self.choose_rule(&grown, bootstrap);
         grown.truncate(trees);
-        grown.extend(grow(grown.len()..trees, min_rows));
-        join_trees(self.width, &grown)
+        grown.extend(grow(grown.len()..trees, rule.min_rows_to_split));
+        let pruned: Vec<Vec<Node>> = grown.par_iter().map(|tree| tree.prune(rule)).collect();
+        (pilots.max(trees)..growth_steps(trees) as usize).for_each(|_| progress());
+        join_trees(self.width, &pruned)
     }
 
-    /// The out-of-bag squared error of each row, extrapolated to infinitely many trees: the variance of a mean of few trees is estimated and
-    /// subtracted. NaN if a row is out of bag for fewer than two trees.
-    fn out_of_bag_errors(&self, grown: &[GrownTree<N>], seed: u64) -> Result<Vec<f64>> {
-        let trees = join_trees(self.width, grown)?;
-        let means: Vec<[f64; N]> = grown.iter().flat_map(|tree| &tree.means).copied().collect();
-        let samples: Vec<BootstrapSample> = (0..grown.len()).map(|tree| BootstrapSample::new(seed, tree)).collect();
-        let error = |row: usize| {
-            let (mut n, mut sums, mut squares) = (0.0, [0.0; N], [0.0; N]);
-            for (tree, sample) in samples.iter().enumerate() {
-                if !sample.contains(self.keys[row]) {
-                    let mean = means[trees.leaf_of_row(tree, self.inputs_of_row(row)) as usize];
-                    n += 1.0;
-                    for target in 0..N {
-                        sums[target] += mean[target];
-                        squares[target] += mean[target] * mean[target];
-                    }
-                }
-            }
-            if n < 2.0 {
-                return f64::NAN;
-            }
-            let mean = sums.map(|sum| sum / n);
-            let between_trees = mean.iter().fold(squares.iter().sum::<f64>() / n, |rest, mean| rest - mean * mean);
-            self.squared_error(row, &mean) - between_trees / (n - 1.0)
-        };
-        Ok((0..self.rows()).into_par_iter().with_min_len(MIN_ROWS_PER_TASK).map(error).collect())
+    pub(crate) fn weight(&self, row: usize) -> f64 {
+        self.weights[row]
     }
 }
 
-/// A leaf size with the trees that try it.
-struct LeafSize<const N: usize> {
-    min_rows: usize,
-    error: f64,
-    grown: Vec<GrownTree<N>>,
+/// The largest number of trees that choose the pruning rule of a forest.
+fn most_pilots(trees: usize) -> usize {
+    trees.clamp(MIN_PILOT_TREES, MAX_PILOT_TREES)
 }
 
 /// The number of progress reports of [`TrainingSet::grow_forest`] for a number of trees.
 #[must_use]
 pub fn growth_steps(trees: usize) -> u64 {
-    let compared = SIZES_COMPARED * (COMPARISON_TREES.min(trees) - PILOT_TREES.min(trees));
-    (LEAF_SIZES.len() * PILOT_TREES + compared + trees.saturating_sub(COMPARISON_TREES)) as u64
+    trees.max(most_pilots(trees)) as u64
 }
 
-/// Joins trees over the same `width` inputs into one numbering of nodes and leaves.
+/// Joins trees over the same `width` inputs, given by their nodes, into one numbering of nodes and leaves.
 ///
 /// # Errors
 /// If together they have more nodes or thresholds than can be numbered.
-pub fn join_trees<const N: usize>(width: usize, grown: &[GrownTree<N>]) -> Result<Trees> {
+pub fn join_trees(width: usize, trees: &[Vec<Node>]) -> Result<Trees> {
     let (mut roots, mut nodes) = (Vec::new(), Vec::new());
-    for tree in grown {
+    for tree in trees {
         let first = nodes.len() as u32;
         roots.push(first);
-        nodes.extend(tree.nodes.iter().map(|node| match *node {
+        nodes.extend(tree.iter().map(|node| match *node {
             Node::Leaf => Node::Leaf,
             Node::Split { input, threshold, left, missing_right } => {
                 Node::Split { input, threshold, left: left + first, missing_right }
@@ -258,6 +204,10 @@ mod tests {
         TrainingSet::new(inputs, width, targets, vec![1.0; rows], (0..rows as u32).collect(), |_| true).unwrap()
     }
 
+    fn rule(min_rows_per_leaf: usize) -> GrowthRule {
+        GrowthRule { min_rows_to_split: 2 * min_rows_per_leaf, min_rows_per_leaf, share_of_inputs: 1.0 }
+    }
+
     #[test]
     fn progress_is_reported_growth_steps_times() {
         for (rows, width) in [(60, 1), (600, 5)] {
@@ -267,7 +217,7 @@ mod tests {
                 let progress = || {
                     calls.fetch_add(1, Ordering::Relaxed);
                 };
-                let grown = training.grow_forest(trees, 0, &progress).unwrap();
+                let grown = training.grow_forest(trees, Bootstrap::new(0, rows), &progress).unwrap();
                 assert_eq!(grown.count(), trees);
                 assert_eq!(calls.into_inner(), growth_steps(trees), "{trees} trees on {rows} rows");
             }
@@ -277,10 +227,35 @@ mod tests {
     #[test]
     fn forest_finds_a_step_among_noise() {
         let training = training(2000, 4);
-        let grown = training.grow_tree(|_| true, GrowthRule { min_rows_per_leaf: 250, share_of_inputs: 1.0 }, 0);
+        let grown = training.grow_tree(|_| true, rule(250), 0);
         let Node::Split { input: 0, threshold, .. } = grown.nodes[0] else { panic!("{:?}", grown.nodes[0]) };
         assert!((threshold - 0.5).abs() < 0.01, "{threshold}");
-        assert!(grown.means.iter().all(|mean| mean[0].abs() > 0.99 && mean[1].abs() < 0.3), "{:?}", grown.means);
+        for row in 0..training.rows() {
+            let mean = grown.mean_of_row(training.inputs_of_row(row));
+            assert!(mean[0].abs() > 0.99 && mean[1].abs() < 0.3, "{mean:?}");
+        }
+    }
+
+    /// The first target is a step of the first input, and nothing else can be explained: few leaves suffice.
+    #[test]
+    fn splits_on_noise_are_pruned() {
+        for rows in [1_000, 4_000] {
+            let trees = training(rows, 4).grow_forest(60, Bootstrap::new(0, rows), &|| ()).unwrap();
+            assert!(trees.leaves() < 5 * trees.count(), "{} leaves of {} trees", trees.leaves(), trees.count());
+        }
+    }
+
+    /// Fine structure is found: sixteen steps need as many leaves.
+    #[test]
+    fn splits_on_structure_are_kept() {
+        let rows = 4_000_usize;
+        let inputs: Vec<f64> = (0..2 * rows).map(|i| unit(draw(5, i as u64))).collect();
+        let target = |row: usize| if (16.0 * inputs[2 * row]) as usize % 2 == 0 { -1.0 } else { 1.0 };
+        let targets = (0..rows).map(|row| [target(row)]).collect();
+        let keys = (0..rows as u32).collect();
+        let training = TrainingSet::new(inputs.clone(), 2, targets, vec![1.0; rows], keys, |_| true).unwrap();
+        let trees = training.grow_forest(60, Bootstrap::new(0, rows), &|| ()).unwrap();
+        assert!((15..30).contains(&(trees.leaves() / trees.count())), "{}", trees.leaves() / trees.count());
     }
 
     #[test]
@@ -288,9 +263,8 @@ mod tests {
         let inputs: Vec<f64> = (0..200).map(|i| if i % 4 == 0 { f64::NAN } else { f64::from(i) }).collect();
         let targets = inputs.iter().map(|x| [if x.is_nan() { 3.0 } else { -1.0 }]).collect();
         let training = TrainingSet::new(inputs, 1, targets, vec![1.0; 200], (0..200).collect(), |_| true).unwrap();
-        let grown = training.grow_tree(|_| true, GrowthRule { min_rows_per_leaf: 10, share_of_inputs: 1.0 }, 0);
-        let trees = join_trees(1, std::slice::from_ref(&grown)).unwrap();
-        let mean = |x: f64| grown.means[trees.leaf_of_row(0, &[x]) as usize];
+        let grown = training.grow_tree(|_| true, rule(10), 0);
+        let mean = |x: f64| *grown.mean_of_row(&[x]);
         assert_eq!([mean(f64::NAN), mean(0.0), mean(f64::MAX), mean(f64::MIN)], [[3.0], [-1.0], [-1.0], [-1.0]]);
     }
 

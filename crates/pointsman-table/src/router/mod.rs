@@ -17,6 +17,7 @@
 //! | `trees.thresholds` | f64, nodes | at or above it a row goes to the right child; 0 in a leaf |
 //! | `trees.left` | u32, nodes | the left child, the right one comes next; 0 in a leaf |
 //! | `trees.missing` | u8, nodes | 1 if a row without a value goes to the right |
+//! | `trees.bootstrap` | f64, 2 | the share of the rows that each tree was grown on, and the number of rows it was drawn from, in the label-free order; left out if the share is 0.6 (`forest`) |
 //! | `trees.shares` | u32 | classes whose label shares are scores (`honest-forest`) |
 //! | `trees.scores` | f64, leaves × scores | per leaf: the mean reducible and irreducible Brier loss and these shares, estimated from rows that are not in the file |
 //! | `cells.roots` and so on | as `trees.…` | the one tree over the scores whose leaves are the cells (`honest-forest`) |
@@ -24,8 +25,8 @@
 //! The one metadata key `pointsman` holds JSON: the format's version, the classes, the partition, the names of
 //! the features, whether centroids are served, the seed of a forest, and the SHA-256 of everything else. Rows are stored in the order of
 //! their cells. The cell of each row is not stored but found from its prediction when the file is read, so it cannot be wrong; the same
-//! holds for the leaves and the cells of a forest. Files with scores or groups have version 3, others with trees version 2, all others
-//! version 1.
+//! holds for the leaves and the cells of a forest. Files with a share of rows per tree have version 4, others with scores or groups version
+//! 3, others with trees version 2, all others version 1.
 
 mod reader;
 mod sealed;
@@ -42,6 +43,9 @@ pub(crate) use self::tensors::Tensors;
 use crate::atomic::{output_name, write_atomically};
 use crate::error::{ContentError, Error, Parsed, Result, input_name};
 use crate::input::read_all;
+
+/// The share of the rows that each tree of a forest is grown on, unless the table is large.
+const SHARE_OF_SMALL_TABLES: f64 = 0.6;
 
 /// The input of a leaf.
 const LEAF: u32 = u32::MAX;

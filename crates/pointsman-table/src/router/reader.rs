@@ -1,11 +1,11 @@
 //! Reading routers and parts of calibrations from tensors.
 
-use pointsman::partition::forest::{HonestForest, Node, Scorer, Trees};
+use pointsman::partition::forest::{Bootstrap, HonestForest, Node, Scorer, Trees};
 use pointsman::partition::{Axis, Edges, Factor};
 use pointsman::{Cells, Partition, Router, Table};
 use safetensors::tensor::{Dtype, SafeTensors};
 
-use super::{Header, LEAF};
+use super::{Header, LEAF, SHARE_OF_SMALL_TABLES};
 use crate::error::Parsed;
 
 /// Tensors being read, each checked for type and shape.
@@ -37,7 +37,7 @@ impl<'a> Reader<'a> {
                 return Err("a forest that serves centroids".into());
             }
             let trees = self.trees("trees", tree_inputs(header, &header.features))?;
-            return Router::from_forest(partition, trees, seed, backoff, &table).map_err(reason);
+            return Router::from_forest(partition, trees, self.bootstrap(seed)?, backoff, &table).map_err(reason);
         }
         let cells = self.cells(header, &partition, &header.features)?;
         Router::from_parts(partition, cells, backoff, header.recalibrated, &table).map_err(reason)
@@ -71,6 +71,20 @@ impl<'a> Reader<'a> {
         Scorer::new(trees, width, scores)
             .and_then(|scorer| HonestForest::new(scorer, shares, cells))
             .map_err(|e| e.to_string())
+    }
+
+    /// How the rows of each tree were drawn. Files without it are older, or their table is small.
+    fn bootstrap(&self, seed: u64) -> Parsed<Bootstrap> {
+        let (share, keys) = match self.has("trees.bootstrap") {
+            false => (SHARE_OF_SMALL_TABLES, u32::MAX),
+            true => match *self.reals("trees.bootstrap", None)? {
+                [share, keys] if keys >= 0.0 && keys <= f64::from(u32::MAX) && keys.fract() == 0.0 => {
+                    (share, keys as u32)
+                }
+                _ => return Err("the array trees.bootstrap is not a share and a number of rows".into()),
+            },
+        };
+        Bootstrap::from_parts(seed, share, keys).map_err(|e| format!("the partition's {e}"))
     }
 
     /// Trees over `width` inputs.

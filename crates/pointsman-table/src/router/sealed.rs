@@ -12,10 +12,11 @@ use super::{Header, Tensors};
 use crate::error::{ContentError, Parsed};
 
 /// The newest version of the format.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 /// The arrays that need a version, newest first; a router without any of them has version 1.
-const NEEDS: [(&str, u32); 3] = [("axis.0.groups", VERSION), ("trees.scores", VERSION), ("trees.roots", 2)];
+const NEEDS: [(&str, u32); 4] =
+    [("trees.bootstrap", VERSION), ("axis.0.groups", 3), ("trees.scores", 3), ("trees.roots", 2)];
 
 /// The version of a file: the oldest that can hold its arrays.
 pub(super) fn version_of(has: impl Fn(&str) -> bool) -> u32 {

@@ -5,7 +5,7 @@ use pointsman::partition::{Axis, Edges};
 use pointsman::{Cells, Table};
 use safetensors::tensor::{Dtype, TensorView};
 
-use super::LEAF;
+use super::{LEAF, SHARE_OF_SMALL_TABLES};
 use crate::error::Parsed;
 
 /// Tensors to write, sorted by name.
@@ -56,7 +56,12 @@ impl Tensors {
                 Axis::Tree { trees } => self.add_trees("trees", trees),
                 Axis::Forest { forest, .. } => {
                     self.add_trees("trees", forest.trees());
-                    seed = Some(forest.seed());
+                    let bootstrap = forest.bootstrap();
+                    // Older versions know no other share, and draw from all rows.
+                    if bootstrap.share() != SHARE_OF_SMALL_TABLES {
+                        self.add_reals("trees.bootstrap", vec![2], &[bootstrap.share(), bootstrap.keys().into()]);
+                    }
+                    seed = Some(bootstrap.seed());
                 }
                 Axis::HonestForest { forest } => {
                     let scorer = forest.scorer();

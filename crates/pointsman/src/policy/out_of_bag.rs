@@ -13,7 +13,6 @@ use super::leaf_losses::LeafLosses;
 use crate::estimate::{GroupLosses, LabelLosses, LeafBuffers, LeafValuation, Valuation};
 use crate::parallel::prelude::*;
 use crate::partition::CellId;
-use crate::partition::forest::BootstrapSample;
 use crate::task::Named;
 
 /// The out-of-bag rows of a leaf are left out of it in at most this many parts: nearly one by one in small leaves, and without valuing
@@ -138,7 +137,7 @@ impl<'a> LeavesWithoutParts<'a> {
     /// Adds the losses of the out-of-bag rows of a tree.
     fn add_tree(&mut self, tree: usize, sums: &mut TreeSums) {
         let LeafLosses { forest, statistics, .. } = self.losses;
-        let sample = BootstrapSample::new(forest.seed(), tree);
+        let sample = forest.bootstrap().sample(tree);
         for leaf in forest.trees().leaves_of_tree(tree) {
             let rows = statistics.rows_of(leaf);
             let mut out_of_bag: Vec<u32> =

@@ -84,7 +84,7 @@ fn content_hash(table: &Table, row: usize) -> u64 {
 mod tests {
     use super::*;
     use crate::numeric::mix::{nth, uniform};
-    use crate::partition::forest::{BootstrapSample, Halves};
+    use crate::partition::forest::{Bootstrap, Halves};
 
     /// A thousand items with nine distinct predictions and three labels each. `design` seeds the items and `world` their labels.
     fn tied(design: u64, world: u64) -> Table {
@@ -143,7 +143,7 @@ mod tests {
                 let table = tied(mix(1, design), mix(2, world));
                 let order = order_of_table(&table, 0);
                 halves.push(deviation(&table, &marked(Halves::new(&order, 0).kept)));
-                let in_bag = (0..1000).filter(|&rank| BootstrapSample::new(0, 3).contains(rank));
+                let in_bag = (0..1000).filter(|&rank| Bootstrap::new(0, 1000).sample(3).contains(rank));
                 bags.push(deviation(&table, &marked(in_bag.map(|rank| order[rank as usize]))));
                 let fold = folds(&table, 5, 7);
                 parts.push(deviation(&table, &fold.iter().map(|&fold| fold == 2).collect::<Vec<_>>()));

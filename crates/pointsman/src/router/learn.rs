@@ -5,7 +5,7 @@ use super::{Router, label_free};
 use crate::error::{Result, TableError};
 use crate::parallel;
 use crate::partition::SPARSE_BELOW_ROWS;
-use crate::partition::forest::{self, Halves, HonestForest, Trees};
+use crate::partition::forest::{self, Bootstrap, Halves, HonestForest, Trees};
 use crate::partition::{Axis, Cells, Factor, Partition};
 use crate::table::Table;
 
@@ -40,8 +40,9 @@ impl Router {
             }
             [Factor::Forest { trees }] => {
                 let backoff = FittedPartition::fit_backoff(table, BACKOFF_BINS)?;
-                let trees = grow(table, *trees, seed, step)?;
-                Self::from_forest(partition.clone(), trees, seed, backoff, table)
+                let bootstrap = Bootstrap::new(seed, table.rows());
+                let trees = grow(table, *trees, bootstrap, step)?;
+                Self::from_forest(partition.clone(), trees, bootstrap, backoff, table)
             }
             factors => {
                 let bins = factors.iter().find_map(|factor| match factor {
@@ -75,8 +76,8 @@ impl Router {
     }
 }
 
-fn grow(table: &Table, trees: usize, seed: u64, step: &(dyn Fn() + Sync)) -> Result<Trees> {
+fn grow(table: &Table, trees: usize, bootstrap: Bootstrap, step: &(dyn Fn() + Sync)) -> Result<Trees> {
     super::check_size(table.rows(), trees)?;
     let columns: Vec<usize> = (0..table.feature_names().len()).collect();
-    forest::grow_forest(table, &label_free::order_of_table(table, 0), &columns, trees, seed, step)
+    forest::grow_forest(table, &label_free::order_of_table(table, 0), &columns, trees, bootstrap, step)
 }

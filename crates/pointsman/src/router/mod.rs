@@ -16,7 +16,7 @@ mod sort;
 use std::sync::Arc;
 
 use crate::error::{Result, TableError};
-use crate::partition::forest::{BootstrapSample, Forest, LeafStatistics, Node, Trees, inputs};
+use crate::partition::forest::{Bootstrap, Forest, LeafStatistics, Node, Trees, inputs};
 use crate::partition::{Axis, CellId, Cells, Edges, Factor, Partition, SPARSE_BELOW_ROWS, double};
 use crate::table::Table;
 pub(crate) use fitted::check_size;
@@ -83,12 +83,18 @@ impl Router {
         Ok(Self { fitted, rows, starts, leaves: None })
     }
 
-    /// Puts a router together from the trees of a forest and the seed they were grown with. The rows determine everything else: their
-    /// leaves, their out-of-bag scores and the cells.
+    /// Puts a router together from the trees of a forest and the samples of rows they were grown on. The rows determine everything else:
+    /// their leaves, their out-of-bag scores and the cells.
     ///
     /// # Errors
     /// If the parts do not fit each other.
-    pub fn from_forest(partition: Partition, trees: Trees, seed: u64, backoff: Cells, table: &Table) -> Result<Self> {
+    pub fn from_forest(
+        partition: Partition,
+        trees: Trees,
+        bootstrap: Bootstrap,
+        backoff: Cells,
+        table: &Table,
+    ) -> Result<Self> {
         check_rows(table)?;
         let fits = matches!(partition.factors(), [Factor::Forest { trees: count }] if *count == trees.count());
         if !fits || !is_backoff(&backoff, table.classes().len()) {
@@ -97,7 +103,7 @@ impl Router {
         check_size(table.rows(), trees.count())?;
         let columns: Vec<usize> = (0..table.feature_names().len()).collect();
         let order = label_free::order_of_table(table, 0);
-        let assignment = Forest::assign_rows(trees, seed, table, &order, &columns)?;
+        let assignment = Forest::assign_rows(trees, bootstrap, table, &order, &columns)?;
         let bins = (table.rows() / SPARSE_BELOW_ROWS).clamp(1, MAX_SCORE_BINS);
         let edges = Edges::quantiles(assignment.scores.iter().copied(), bins, double);
         let found: Vec<CellId> = assignment.scores.iter().map(|&score| CellId(edges.bin(score) as u32)).collect();
@@ -163,7 +169,7 @@ impl Router {
     #[must_use]
     pub fn bag(&self, tree: usize) -> Option<Vec<bool>> {
         let (forest, _) = self.cells().forest().filter(|(forest, _)| tree < forest.trees().count())?;
-        let sample = BootstrapSample::new(forest.seed(), tree);
+        let sample = forest.bootstrap().sample(tree);
         let mut drawn = vec![false; self.rows.rows()];
         for (rank, row) in label_free::order_of_table(&self.rows, 0).into_iter().enumerate() {
             drawn[row as usize] = sample.contains(rank as u32);

@@ -123,7 +123,7 @@ fn trees_and_rows_restore_the_router() {
     let pointsman::partition::Axis::Forest { forest, .. } = &router.cells().axes()[0] else { panic!("a forest") };
     let again = |trees: Trees| {
         let backoff = router.backoff().as_ref().clone();
-        Router::from_forest(router.partition().clone(), trees, forest.seed(), backoff, router.rows())
+        Router::from_forest(router.partition().clone(), trees, forest.bootstrap(), backoff, router.rows())
     };
     assert_eq!(again(forest.trees().clone()).unwrap(), router);
     // Trees that do not fit: too few, with other inputs, or with a leaf that no row reaches.

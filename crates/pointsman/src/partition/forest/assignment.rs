@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use pointsman_trees::{BootstrapSample, Trees};
+use pointsman_trees::{Bootstrap, BootstrapSample, Trees};
 
 use super::scorer::{Scorer, means_of_leaves};
 use super::{inputs, targets};
@@ -20,11 +20,11 @@ const MIN_ROWS_PER_TASK: usize = 256;
 
 /// A forest whose cells are bins of its scores. Each query has its own costs.
 ///
-/// It does not depend on a task. The bootstrap samples of the trees follow from the seed, so they are not stored.
+/// It does not depend on a task. The bootstrap samples of the trees are drawn anew when they are needed, so they are not stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Forest {
     scorer: Scorer,
-    seed: u64,
+    bootstrap: Bootstrap,
 }
 
 /// A table's rows assigned to the leaves of a forest. Rows are given by their ranks in the label-free order.
@@ -58,7 +58,7 @@ impl Forest {
     /// If the trees do not fit the table, or a leaf has no rows.
     pub(crate) fn assign_rows(
         trees: Trees,
-        seed: u64,
+        bootstrap: Bootstrap,
         table: &Table,
         order: &[u32],
         columns: &[usize],
@@ -68,7 +68,7 @@ impl Forest {
         }
         let encoded = trees.encode_rows(&inputs::of_rows(table, order, columns));
         let ranked = RankedRows::new(table, order);
-        let samples: Vec<BootstrapSample> = (0..trees.count()).map(|tree| BootstrapSample::new(seed, tree)).collect();
+        let samples: Vec<BootstrapSample> = (0..trees.count()).map(|tree| bootstrap.sample(tree)).collect();
         let assign = |tree: usize| {
             let mut leaf_of_row = vec![0; order.len()];
             trees.leaves_of_rows(tree, &encoded, &mut leaf_of_row);
@@ -80,7 +80,7 @@ impl Forest {
         }
         let scores = ranked.out_of_bag_scores(&assigned, &samples);
         let leaf_scores = assigned.iter().flat_map(|tree| tree.scores.iter().copied()).collect();
-        let forest = Arc::new(Self { scorer: Scorer::new(trees, 1, leaf_scores)?, seed });
+        let forest = Arc::new(Self { scorer: Scorer::new(trees, 1, leaf_scores)?, bootstrap });
         Ok(Assignment { forest, scores, leaves: RankedLeaves::new(ranked, assigned) })
     }
 
@@ -90,10 +90,10 @@ impl Forest {
         self.scorer.trees()
     }
 
-    /// The seed with which the trees were grown.
+    /// How the rows were drawn on which each tree was grown.
     #[must_use]
-    pub fn seed(&self) -> u64 {
-        self.seed
+    pub fn bootstrap(&self) -> Bootstrap {
+        self.bootstrap
     }
 
     /// The trees with the score of each leaf.

@@ -13,6 +13,9 @@ use crate::table::Table;
 /// Folds of the cross-validation that chooses the leaf size.
 const FOLDS: u64 = 4;
 
+/// The largest number of rows on which a tree is grown. More would hardly change it.
+const MAX_ROWS_TO_GROW_ON: usize = 1 << 18;
+
 /// The two halves of a table's rows: `divide` grows the tree, `kept` are the calibration rows. Both are in label-free order.
 pub(crate) struct Halves {
     pub(crate) divide: Vec<u32>,
@@ -40,26 +43,28 @@ impl Halves {
 ///
 /// The calibration rows are not an argument, so the tree is independent of them. A leaf may hold few calibration rows.
 pub(crate) fn grow_honest_tree(table: &Table, divide: &[u32], columns: &[usize], seed: u64) -> Result<Trees> {
-    let training = training_set(table, divide, columns)?;
+    let training = training_set(table, divide, columns, MAX_ROWS_TO_GROW_ON)?;
     let fold = |row: usize| nth(nth(seed, 1), u64::from(training.key(row))) % FOLDS;
-    let rule = |min_rows_per_leaf: usize| GrowthRule { min_rows_per_leaf, share_of_inputs: 1.0 };
-    let errors_of = |&leaf: &usize| -> Result<Vec<f64>> {
+    let rule = |min_rows_per_leaf: usize| GrowthRule {
+        min_rows_to_split: 2 * min_rows_per_leaf,
+        min_rows_per_leaf,
+        share_of_inputs: 1.0,
+    };
+    let errors_of = |&leaf: &usize| -> Vec<f64> {
         let mut errors = vec![0.0; training.rows()];
         for left_out in 0..FOLDS {
             let grown = training.grow_tree(|row| fold(row) != left_out, rule(leaf), seed);
-            let trees = join_trees(training.width(), std::slice::from_ref(&grown))?;
             for (row, slot) in errors.iter_mut().enumerate().filter(|(row, _)| fold(*row) == left_out) {
-                let mean = &grown.means[trees.leaf_of_row(0, training.inputs_of_row(row)) as usize];
-                *slot = training.squared_error(row, mean);
+                *slot = training.squared_error(row, grown.mean_of_row(training.inputs_of_row(row)));
             }
         }
-        Ok(errors)
+        errors
     };
-    let tried: Vec<Vec<f64>> = LEAF_SIZES.par_iter().map(errors_of).collect::<Result<_>>()?;
+    let tried: Vec<Vec<f64>> = LEAF_SIZES.par_iter().map(errors_of).collect();
     let error = |size: usize| training.weighted_mean(&tried[size]);
     let best = (0..LEAF_SIZES.len()).min_by(|&a, &b| error(a).total_cmp(&error(b))).unwrap_or(0);
     let grown = training.grow_tree(|_| true, rule(LEAF_SIZES[best]), seed);
-    let trees = join_trees(training.width(), std::slice::from_ref(&grown))?;
+    let trees = join_trees(training.width(), &[grown.nodes])?;
     let found = trees.leaves_of_inputs(0, &inputs::of_rows(table, divide, columns));
     prune_sparse_leaves(&trees, &found)
 }

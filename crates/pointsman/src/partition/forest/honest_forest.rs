@@ -1,6 +1,6 @@
 //! Honest forests: one half of the rows grows a forest and a small tree over its scores, whose leaves are the cells.
 
-use pointsman_trees::{BootstrapSample, Trees};
+use pointsman_trees::{Bootstrap, Trees};
 
 use super::divide::Points;
 use super::honest::prune_sparse_leaves;
@@ -61,21 +61,22 @@ impl HonestForest {
         seed: u64,
         step: &(dyn Fn() + Sync),
     ) -> Result<Self> {
-        let trees = grow_forest(table, divide, columns, trees, seed, step)?;
+        let bootstrap = Bootstrap::new(seed, divide.len());
+        let trees = grow_forest(table, divide, columns, trees, bootstrap, step)?;
         let row_targets = RowTargets::new(table, divide);
         let width = row_targets.width();
         let rows: Vec<u32> = row_targets.ranks.iter().map(|&rank| divide[rank as usize]).collect();
         let encoded = trees.encode_rows(&inputs::of_rows(table, &rows, columns));
         let sample: Vec<usize> = (0..rows.len()).step_by(rows.len().div_ceil(MAX_ROWS_IN_SAMPLE).max(1)).collect();
         let assign = |tree: usize| {
-            let (leaves, bootstrap) = (trees.leaves_of_tree(tree), BootstrapSample::new(seed, tree));
+            let (leaves, in_bag) = (trees.leaves_of_tree(tree), bootstrap.sample(tree));
             let mut leaf_of_row = vec![0; rows.len()];
             trees.leaves_of_rows(tree, &encoded, &mut leaf_of_row);
             leaf_of_row.iter_mut().for_each(|leaf| *leaf -= leaves.start as u32);
             let scores = row_targets.means(&leaf_of_row, leaves.len(), |_| true);
             let in_bag_scores =
-                row_targets.means(&leaf_of_row, leaves.len(), |row| bootstrap.contains(row_targets.ranks[row]));
-            let out_of_bag = |&row: &usize| (!bootstrap.contains(row_targets.ranks[row])).then_some(leaf_of_row[row]);
+                row_targets.means(&leaf_of_row, leaves.len(), |row| in_bag.contains(row_targets.ranks[row]));
+            let out_of_bag = |&row: &usize| (!in_bag.contains(row_targets.ranks[row])).then_some(leaf_of_row[row]);
             AssignedTree { scores, in_bag_scores, out_of_bag: sample.iter().map(out_of_bag).collect() }
         };
         let assigned: Vec<AssignedTree> = (0..trees.count()).into_par_iter().map(assign).collect();

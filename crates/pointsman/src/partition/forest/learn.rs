@@ -1,6 +1,6 @@
 //! Forests grown on the rows of a table that carry two labels or more.
 
-use pointsman_trees::{TrainingSet, Trees};
+use pointsman_trees::{Bootstrap, TrainingSet, Trees};
 
 use super::inputs;
 use super::targets::Targets;
@@ -8,11 +8,13 @@ use crate::error::{Error, PartitionError, Result};
 use crate::partition::SPARSE_BELOW_ROWS;
 use crate::table::Table;
 
-/// The training set of a table's rows with two labels or more. `order` is the label-free order of the rows; keys are ranks in it.
+/// The training set of the rows with two labels or more among the first `most` of `order`, the label-free order of a table's rows. Keys are
+/// ranks in it.
 ///
 /// # Errors
 /// If there are fewer than [`SPARSE_BELOW_ROWS`].
-pub(super) fn training_set(table: &Table, order: &[u32], columns: &[usize]) -> Result<TrainingSet<2>> {
+pub(super) fn training_set(table: &Table, order: &[u32], columns: &[usize], most: usize) -> Result<TrainingSet<2>> {
+    let order = &order[..most.min(order.len())];
     let paired = |row: usize| table.votes(row).is_some_and(|votes| votes.k() >= 2);
     let ranks: Vec<u32> = (0..order.len() as u32).filter(|&rank| paired(order[rank as usize] as usize)).collect();
     if ranks.len() < SPARSE_BELOW_ROWS {
@@ -33,10 +35,10 @@ pub(crate) fn grow_forest(
     order: &[u32],
     columns: &[usize],
     trees: usize,
-    seed: u64,
+    bootstrap: Bootstrap,
     step: &(dyn Fn() + Sync),
 ) -> Result<Trees> {
-    Ok(training_set(table, order, columns)?.grow_forest(trees, seed, step)?)
+    Ok(training_set(table, order, columns, bootstrap.keys() as usize)?.grow_forest(trees, bootstrap, step)?)
 }
 
 /// The error of a table with too few rows of two labels: `paired` in the whole table, of which `dividing` rows of any kind are used.

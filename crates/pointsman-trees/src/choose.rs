@@ -1,0 +1,113 @@
+//! Choosing how far the trees of a forest are pruned, by out-of-bag error.
+
+use crate::bootstrap::Bootstrap;
+use crate::grow::GrownTree;
+use crate::parallel::prelude::*;
+use crate::prune::PruningRule;
+use crate::training::TrainingSet;
+
+/// The numbers of rows that a node must have to be divided.
+pub(crate) const MIN_ROWS_TO_SPLIT: [usize; 7] = [500, 240, 120, 60, 30, 16, 8];
+
+/// The sums of squares that a subtree must explain per split. Splits on noise explain about 10 by chance, being the best of many.
+const MIN_GAINS: [f64; 9] = [0.0, 2.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0];
+
+/// The largest number of rows by which rules are compared.
+const MAX_ROWS_COMPARED: usize = 50_000;
+
+/// A rule suffices if its error exceeds the least by at most this number of standard errors of the difference. The rest is chance.
+const SUFFICIENT_STANDARD_ERRORS: f64 = 0.5;
+
+/// A rule also suffices if it explains this share of what the best one explains.
+const SUFFICIENT_SHARE_EXPLAINED: f64 = 0.995;
+
+/// The out-of-bag errors of pruned trees.
+struct RuleErrors {
+    rule: PruningRule,
+    /// The squared error of each row compared, extrapolated to infinitely many trees; NaN if it is out of bag for fewer than two trees.
+    errors: Vec<f64>,
+    /// The number of leaves of all trees.
+    leaves: usize,
+}
+
+impl<const N: usize> TrainingSet<N> {
+    /// The rule that gives the smallest trees among those that suffice.
+    pub(crate) fn choose_rule(&self, grown: &[GrownTree<N>], bootstrap: Bootstrap) -> PruningRule {
+        let step = self.rows().div_ceil(MAX_ROWS_COMPARED).max(1);
+        let rows: Vec<usize> = (0..self.rows()).step_by(step).collect();
+        let out_of_bag = |(tree, grown): (usize, &GrownTree<N>)| -> Vec<(u32, u32)> {
+            let sample = bootstrap.sample(tree);
+            let places = (0..rows.len()).filter(|&place| !sample.contains(self.key(rows[place])));
+            places.map(|place| (place as u32, grown.leaf_node(self.inputs_of_row(rows[place])) as u32)).collect()
+        };
+        let leaves: Vec<Vec<(u32, u32)>> = grown.par_iter().enumerate().map(out_of_bag).collect();
+        let rules: Vec<PruningRule> = MIN_ROWS_TO_SPLIT
+            .iter()
+            .flat_map(|&min_rows_to_split| MIN_GAINS.map(|min_gain| PruningRule { min_rows_to_split, min_gain }))
+            .collect();
+        let tried: Vec<RuleErrors> =
+            rules.par_iter().map(|&rule| self.errors_of_rule(rule, grown, &rows, &leaves)).collect();
+        let mean = |errors: &mut dyn Iterator<Item = f64>| {
+            let (mut sum, mut weight) = (0.0, 0.0);
+            for (error, &row) in errors.zip(&rows).filter(|(error, _)| !error.is_nan()) {
+                sum += self.weight(row) * error;
+                weight += self.weight(row);
+            }
+            sum / weight
+        };
+        let means: Vec<f64> = tried.iter().map(|tried| mean(&mut tried.errors.iter().copied())).collect();
+        let best = (0..tried.len()).min_by(|&a, &b| means[a].total_cmp(&means[b])).unwrap_or(0);
+        let differences = |place: usize| tried[place].errors.iter().zip(&tried[best].errors).map(|(a, b)| a - b);
+        let standard_error = |place: usize| {
+            let excess = means[place] - means[best];
+            let known = tried[best].errors.iter().filter(|error| !error.is_nan()).count() as f64;
+            (mean(&mut differences(place).map(|difference| (difference - excess).powi(2))) / known).sqrt()
+        };
+        // The squared error of the mean is the variance of the standardised targets.
+        let explained = |place: usize| N as f64 - means[place];
+        let suffices = |place: usize| {
+            explained(place) >= SUFFICIENT_SHARE_EXPLAINED * explained(best)
+                || means[place] - means[best] <= SUFFICIENT_STANDARD_ERRORS * standard_error(place)
+        };
+        let smallest = (0..tried.len()).filter(|&place| place == best || suffices(place));
+        tried[smallest.min_by_key(|&place| tried[place].leaves).unwrap_or(best)].rule
+    }
+
+    /// The errors of trees under a rule. `leaves` are, for each tree, the places in `rows` of those out of its bag, and their leaves.
+    ///
+    /// The variance of a mean of few trees is estimated and subtracted; otherwise deep trees would have a disadvantage that they do not have
+    /// among many trees.
+    fn errors_of_rule(
+        &self,
+        rule: PruningRule,
+        grown: &[GrownTree<N>],
+        rows: &[usize],
+        leaves: &[Vec<(u32, u32)>],
+    ) -> RuleErrors {
+        let mut sums = vec![(0.0, [0.0; N], 0.0); rows.len()];
+        let mut count = 0;
+        for (grown, leaves) in grown.iter().zip(leaves) {
+            let ends = grown.ends(rule);
+            // A binary tree has one leaf more than splits, and each kept split has two nodes below it.
+            count += ends.iter().enumerate().filter(|(place, end)| *place == **end as usize).count().div_ceil(2);
+            for &(place, leaf) in leaves {
+                let mean = grown.means[ends[leaf as usize] as usize];
+                let (n, sums, squares) = &mut sums[place as usize];
+                *n += 1.0;
+                for (sum, mean) in sums.iter_mut().zip(mean) {
+                    *sum += mean;
+                    *squares += mean * mean;
+                }
+            }
+        }
+        let error = |(&(n, sums, squares), &row): (&(f64, [f64; N], f64), &usize)| {
+            if n < 2.0 {
+                return f64::NAN;
+            }
+            let mean = sums.map(|sum| sum / n);
+            let between_trees = mean.iter().fold(squares / n, |rest, mean| rest - mean * mean);
+            self.squared_error(row, &mean) - between_trees / (n - 1.0)
+        };
+        RuleErrors { rule, errors: sums.iter().zip(rows).map(error).collect(), leaves: count }
+    }
+}
