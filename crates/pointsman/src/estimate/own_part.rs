@@ -14,7 +14,7 @@
 use super::leaves::LeafEstimator;
 use crate::loss::SelfEstimate;
 use crate::parallel::prelude::*;
-use crate::partition::forest::{LeafStatistics, Trees};
+use crate::partition::forest::LeafStatistics;
 
 /// The slopes are fitted on as many trees as give this many pairs of a tree and a row with two labels, but on at least
 /// [`MIN_TREES_FOR_SLOPES`]: compiling a task for another loss should be fast. With fewer trees a row is compared with the mean of fewer
@@ -97,12 +97,11 @@ impl PairMeans {
 /// Fits the slopes; `irreducible` is the irreducible loss of a leaf, if known.
 pub(crate) fn fit_slopes(
     estimator: &LeafEstimator<'_>,
-    trees: &Trees,
     statistics: &LeafStatistics,
     irreducible: impl Fn(usize) -> Option<f64>,
 ) -> Slopes {
     let pairs = (0..estimator.rows()).filter(|&row| estimator.is_paired(row)).count();
-    fit_slopes_on(trees_for_slopes(pairs, trees.count()), estimator, trees, statistics, irreducible)
+    fit_slopes_on(trees_for_slopes(pairs, statistics.rows().trees()), estimator, statistics, irreducible)
 }
 
 /// The number of trees that the slopes are fitted on.
@@ -114,13 +113,12 @@ fn trees_for_slopes(pairs: usize, trees: usize) -> usize {
 fn fit_slopes_on(
     count: usize,
     estimator: &LeafEstimator<'_>,
-    trees: &Trees,
     statistics: &LeafStatistics,
     irreducible: impl Fn(usize) -> Option<f64>,
 ) -> Slopes {
     let rows = (0..estimator.rows()).into_par_iter().with_min_len(MIN_ROWS_PER_TASK);
     let of_rows: Vec<PairSums> = rows.map(|row| pair_sums_of_row(estimator, row)).collect();
-    let leaves = statistics.sum_over_leaves(trees, count, &of_rows, |leaf, sums| {
+    let leaves = statistics.rows().sum_over_leaves(count, &of_rows, |leaf, sums| {
         (sums[0], PairMeans::from_sums(sums, statistics.error_share(leaf)))
     });
     // The entropy of few labels is too small; the leaves estimate the factor.
@@ -263,11 +261,14 @@ mod tests {
         let (mut of_all, mut apart) = (0.0, 0.0);
         for seed in 0..3 {
             let router = Router::builder().partition(Partition::forest(100)).seed(seed).fit(&table).unwrap();
-            let ((forest, _), leaves) = router.cells().forest().zip(router.leaves()).unwrap();
+            let leaves = router.leaves().unwrap();
             let loss = Loss::cross_entropy();
             let estimator = LeafEstimator::new(router.rows(), &loss, Estimator::Shrink);
-            let irreducible = |leaf: usize| Some(estimator.irreducible(leaves, leaf, &mut LeafBuffers::default())[0]);
-            let by = |trees| fit_slopes_on(trees, &estimator, forest.trees(), leaves, irreducible);
+            let known = leaves.rows().map_leaves(LeafBuffers::default, |buffers, tree, leaf| {
+                estimator.irreducible(leaves, tree, leaf, buffers)[0]
+            });
+            let irreducible = |leaf: usize| Some(known[leaf]);
+            let by = |trees| fit_slopes_on(trees, &estimator, leaves, irreducible);
             let (all, few) = (by(100), by(25));
             // The own parts are compared, not the slopes: G and Q are correlated, so that either slope can take a common part.
             let spread = |of: &dyn Fn(usize) -> f64| {

@@ -6,6 +6,7 @@ use super::{dirichlet, npmle};
 use crate::loss::Loss;
 use crate::oracle::{Costing, Oracle, Panel, Urn};
 use crate::parallel::prelude::*;
+use crate::partition::forest::{RowsInLeaves, TreeLeaves};
 use crate::router::Mixture;
 use crate::table::Table;
 use crate::table::simplex::dot;
@@ -14,9 +15,6 @@ use crate::task::{Estimator, MAX_NPMLE_CLASSES};
 
 /// Steps of the grid for the bounds of a panel's loss with two classes.
 const GRID_STEPS: u32 = 200;
-
-/// Leaves per parallel batch.
-const LEAVES_PER_BATCH: usize = 1 << 12;
 
 /// The loss of a panel under given label distributions.
 #[derive(Debug, Clone)]
@@ -49,24 +47,18 @@ impl UnderLaws {
 }
 
 /// For each row, the mean of its shrunk snapshot means over the leaves that contain it; NaN if no leaf separates noise from error.
-pub(super) fn points_in_leaves<'a>(
-    table: &Table,
-    leaves: usize,
-    rows: impl Fn(usize) -> &'a [u32] + Sync,
-    estimator: Estimator,
-) -> Vec<f64> {
+pub(super) fn points_in_leaves(table: &Table, leaves: &RowsInLeaves, estimator: Estimator) -> Vec<f64> {
     let classes = table.classes().len();
     let (mut points, mut times) = (vec![0.0; table.rows() * classes], vec![0.0; table.rows()]);
     let (mut mean, mut point) = (vec![0.0; classes], vec![0.0; classes]);
-    for first in (0..leaves).step_by(LEAVES_PER_BATCH) {
-        let some = first..leaves.min(first + LEAVES_PER_BATCH);
-        let moments = |leaf: usize| {
-            Moments::from_mixture(Mixture::of_rows(table, rows(leaf))).filter(|moments| moments.identified)
-        };
-        let known: Vec<Option<Moments>> = some.clone().into_par_iter().map(moments).collect();
-        for (leaf, moments) in some.zip(known) {
-            let Some(moments) = moments else { continue };
-            for row in rows(leaf).iter().map(|&row| row as usize) {
+    let moments = |_: &mut (), tree: &TreeLeaves<'_>, leaf: usize| {
+        Moments::from_mixture(Mixture::of_rows(table, tree.rows_of(leaf))).filter(|moments| moments.identified)
+    };
+    let known: Vec<Option<Moments>> = leaves.map_leaves(|| (), moments);
+    for tree in (0..leaves.trees()).map(|tree| leaves.tree(tree)) {
+        for leaf in tree.leaves() {
+            let Some(moments) = &known[leaf] else { continue };
+            for row in tree.rows_of(leaf).iter().map(|&row| row as usize) {
                 let Some(votes) = table.votes(row) else { continue };
                 votes.mean_into(&mut mean);
                 match estimator {

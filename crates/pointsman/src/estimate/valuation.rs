@@ -82,11 +82,15 @@ impl<'a> LeafValuation<'a> {
         self.valuation.oracles.columns().len()
     }
 
-    /// Both ends of each other oracle's loss on some rows.
-    pub(crate) fn oracles<'b>(&self, rows: &[u32], buffers: &'b mut LeafBuffers) -> &'b [[f64; 2]] {
+    /// Both ends of each other oracle's loss on some rows, which are not looked up if there is no other oracle.
+    pub(crate) fn oracles<'b, 'r>(
+        &self,
+        rows: impl FnOnce() -> &'r [u32],
+        buffers: &'b mut LeafBuffers,
+    ) -> &'b [[f64; 2]] {
         if self.other_oracles() > 0 {
             let Valuation { router, loss, estimator, oracles } = self.valuation;
-            let mixture = Mixture::of_rows(router.rows(), rows);
+            let mixture = Mixture::of_rows(router.rows(), rows());
             let found = Decomposition::fit(mixture, loss, estimator, None, oracles, &mut buffers.groups);
             buffers.oracles = found.map_or_else(Vec::new, |found| found.oracles);
         }
@@ -99,6 +103,6 @@ impl<'a> LeafValuation<'a> {
             return None;
         }
         let (total, irreducible) = self.estimator.losses(rows, buffers);
-        Some(GroupLosses { total, irreducible, oracles: self.oracles(rows, buffers) })
+        Some(GroupLosses { total, irreducible, oracles: self.oracles(|| rows, buffers) })
     }
 }

@@ -6,8 +6,7 @@ use super::choose::MAX_ACTIONS;
 use crate::error::{Result, RouterError, TaskError};
 use crate::estimate::{GroupLosses, LeafBuffers, LossTable, Slopes, Valuation, fit_slopes};
 use crate::loss::{Loss, SelfEstimate};
-use crate::parallel::prelude::*;
-use crate::partition::forest::{Forest, LeafStatistics, add_leaf_values, inputs};
+use crate::partition::forest::{Forest, LeafStatistics, TreeLeaves, add_leaf_values, inputs};
 use crate::partition::{CellId, Edges};
 use crate::table::Table;
 use crate::table::predictions::match_precision;
@@ -92,27 +91,23 @@ impl LeafLosses {
         check(router.is_recalibrated(), valuation.estimator)?;
         let leaves = valuation.leaves();
         let oracles = valuation.oracles.columns().len();
-        let estimate = |buffers: &mut LeafBuffers, leaf: usize| {
-            (
-                leaves.estimator().irreducible(statistics, leaf, buffers),
-                leaves.oracles(statistics.rows_of(leaf), buffers).to_vec(),
-            )
+        let estimate = |buffers: &mut LeafBuffers, tree: &TreeLeaves<'_>, leaf: usize| {
+            let irreducible = leaves.estimator().irreducible(statistics, tree, leaf, buffers);
+            (irreducible, leaves.oracles(|| tree.rows_of(leaf), buffers).to_vec())
         };
-        let count = forest.trees().leaves();
-        let estimates: Vec<([f64; 2], Vec<[f64; 2]>)> =
-            (0..count).into_par_iter().map_init(LeafBuffers::default, estimate).collect();
+        let estimates: Vec<([f64; 2], Vec<[f64; 2]>)> = statistics.rows().map_leaves(LeafBuffers::default, estimate);
         let mut slopes = Slopes::default();
         if router.classes().len() <= MAX_CLASSES_FOR_OWN_PART {
             let known = |leaf: usize| {
                 let [low, high] = estimates[leaf].0;
                 (low == high).then_some(low)
             };
-            slopes = fit_slopes(leaves.estimator(), forest.trees(), statistics, known);
+            slopes = fit_slopes(leaves.estimator(), statistics, known);
         }
         let has_bounds = estimates.iter().any(|([low, high], _)| low != high);
         let columns = LeafColumns::new(has_bounds, !slopes.are_zero(), oracles);
-        let totals = leaves.estimator().totals_without_own_part(slopes, forest.trees(), statistics);
-        let mut values = Vec::with_capacity(count * columns.width);
+        let totals = leaves.estimator().totals_without_own_part(slopes, statistics);
+        let mut values = Vec::with_capacity(estimates.len() * columns.width);
         for (leaf, (([low, high], oracles), total)) in estimates.iter().zip(totals).enumerate() {
             values.extend([forest.scorer().leaf_scores()[leaf], total, *low]);
             values.extend(columns.irreducible_high.map(|_| *high));

@@ -126,9 +126,8 @@ impl Router {
         }
         let other_oracles = OtherOracles::from_task(task);
         let mut oracles = RowLosses::from_labels(self.rows(), loss, &other_oracles)?;
-        if let Some(((forest, _), members)) = self.cells().forest().zip(self.leaves()) {
-            oracles =
-                oracles.in_forest(self.rows(), forest.trees().leaves(), |leaf| members.rows_of(leaf), loss, estimator);
+        if let Some(leaves) = self.leaves() {
+            oracles = oracles.in_forest(self.rows(), leaves.rows(), loss, estimator);
         }
         let valuation = Valuation { router: self, loss, estimator, oracles: &oracles };
         let leaves = LeafLosses::compile(valuation)?;

@@ -138,8 +138,9 @@ impl<'a> LeavesWithoutParts<'a> {
     fn add_tree(&mut self, tree: usize, sums: &mut TreeSums) {
         let LeafLosses { forest, statistics, .. } = self.losses;
         let sample = forest.bootstrap().sample(tree);
-        for leaf in forest.trees().leaves_of_tree(tree) {
-            let rows = statistics.rows_of(leaf);
+        let tree = statistics.rows().tree(tree);
+        for leaf in tree.leaves() {
+            let rows = tree.rows_of(leaf);
             let mut out_of_bag: Vec<u32> =
                 rows.iter().copied().filter(|&row| statistics.is_out_of_bag(sample, row)).collect();
             // Rows of a leaf are sorted by votes. Parts in that order would leave a rest whose votes depend on the part's.

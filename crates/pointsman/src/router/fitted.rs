@@ -9,8 +9,8 @@ use crate::table::Table;
 /// The most bins that queries of empty cells fall back to: a decision numbers the pairs of an empty cell and such a bin.
 const MAX_BACKOFF_BINS: usize = 100;
 
-/// The largest number of trees times rows: the leaves of more rows would take more than two or three gigabytes.
-const MAX_ROWS_IN_LEAVES: usize = 1 << 28;
+/// The largest number of trees times rows: the leaves of more rows would take more than eight gigabytes.
+const MAX_ROWS_IN_LEAVES: usize = 1 << 32;
 
 /// The partition asked for, its cells, and the confidence bins that queries of empty cells fall back to.
 #[derive(Debug, Clone, PartialEq)]

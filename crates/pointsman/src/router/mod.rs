@@ -107,7 +107,8 @@ impl Router {
         let bins = (table.rows() / SPARSE_BELOW_ROWS).clamp(1, MAX_SCORE_BINS);
         let edges = Edges::quantiles(assignment.scores.iter().copied(), bins, double);
         let found: Vec<CellId> = assignment.scores.iter().map(|&score| CellId(edges.bin(score) as u32)).collect();
-        let axes = vec![Axis::Forest { forest: assignment.forest, edges }];
+        let forest = assignment.forest;
+        let axes = vec![Axis::Forest { forest: forest.clone(), edges }];
         let cells = Cells::new(table.classes().len(), axes, table.feature_names().to_vec())?;
         let (mut next, starts) = starts_of(&found, cells.count());
         let (mut stored, mut row_of_rank) = (vec![0; order.len()], vec![0; order.len()]);
@@ -118,7 +119,7 @@ impl Router {
             row_of_rank[rank] = place;
         }
         let rows = Arc::new(table.select(&stored, &columns));
-        let leaves = LeafStatistics::new(assignment.leaves, &row_of_rank, &rows);
+        let leaves = LeafStatistics::new(assignment.leaves, &row_of_rank, &rows, forest.trees());
         let fitted = FittedPartition::from_forest(partition, cells, backoff);
         Ok(Self { fitted, rows, starts, leaves: Some(Arc::new(leaves)) })
     }
@@ -240,11 +241,12 @@ impl Router {
     pub fn heaviest_rows(&self, table: &Table, row: usize, most: usize) -> Result<Vec<(usize, f64)>> {
         self.check_classes(table.classes())?;
         let columns = self.cells().columns_in(table)?;
-        let Some(((forest, _), members)) = self.cells().forest().zip(self.leaves()) else { return Ok(Vec::new()) };
+        let Some(((forest, _), leaves)) = self.cells().forest().zip(self.leaves()) else { return Ok(Vec::new()) };
         let features: Vec<f64> = columns.iter().map(|&column| table.features(row)[column]).collect();
-        let mut shares = vec![0.0; self.rows.rows()];
+        let (mut shares, mut tree) = (vec![0.0; self.rows.rows()], 0);
         inputs::leaves_of_query(forest.trees(), &table.prediction(row), table.peak(row), &features, |leaf| {
-            let inside = members.rows_of(leaf as usize);
+            let inside = leaves.rows().rows_in_leaf(tree, leaf as usize);
+            tree += 1;
             let all: f64 = inside.iter().map(|&row| self.rows.weight(row as usize)).sum();
             for row in inside.iter().map(|&row| row as usize) {
                 shares[row] += self.rows.weight(row) / all / forest.trees().count() as f64;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use pointsman_trees::{Bootstrap, BootstrapSample, Trees};
 
+use super::rows_in_leaves::LeafNumbers;
 use super::scorer::{Scorer, means_of_leaves};
 use super::{inputs, targets};
 use crate::error::{Error, Result};
@@ -35,14 +36,12 @@ pub(crate) struct Assignment {
     pub(crate) leaves: RankedLeaves,
 }
 
-/// The ranks of the rows in each leaf, from which [`LeafStatistics`](super::LeafStatistics) are computed.
+/// The leaf of each row in each tree, by rank, from which [`LeafStatistics`](super::LeafStatistics) are computed.
 pub(crate) struct RankedLeaves {
-    /// The ranks, leaf by leaf; within a leaf, rows with the same votes are adjacent.
-    pub(super) rows: Vec<u32>,
-    /// The rows of leaf `l` are `rows[starts[l]..starts[l + 1]]`.
-    pub(super) starts: Vec<usize>,
     /// For each tree, the leaf of each row.
-    pub(super) leaf_of_row: Vec<Vec<u32>>,
+    pub(super) leaf_of_row: Vec<LeafNumbers>,
+    /// The ranks, sorted so that rows with the same votes are adjacent.
+    pub(super) ranks_by_votes: Vec<u32>,
     /// Whether each row has two labels or more, so that trees may be grown on it.
     pub(super) is_paired: Vec<bool>,
     /// A sample of the paired rows.
@@ -75,13 +74,13 @@ impl Forest {
             AssignedTree::new(&ranked, leaf_of_row, trees.leaves_of_tree(tree), samples[tree])
         };
         let assigned: Vec<AssignedTree> = (0..trees.count()).into_par_iter().map(assign).collect();
-        if assigned.iter().any(|tree| tree.counts.contains(&0)) {
+        if assigned.iter().any(|tree| tree.has_empty_leaf) {
             return Err(Error::contradiction("a leaf of the router's trees has no rows"));
         }
         let scores = ranked.out_of_bag_scores(&assigned, &samples);
         let leaf_scores = assigned.iter().flat_map(|tree| tree.scores.iter().copied()).collect();
         let forest = Arc::new(Self { scorer: Scorer::new(trees, 1, leaf_scores)?, bootstrap });
-        Ok(Assignment { forest, scores, leaves: RankedLeaves::new(ranked, assigned) })
+        Ok(Assignment { forest, scores, leaves: RankedLeaves::new(ranked, ranks_by_votes(table, order), assigned) })
     }
 
     /// The trees.
@@ -107,8 +106,6 @@ struct RankedRows {
     /// The reducible loss of rows with two labels or more.
     reducible: Vec<Option<f64>>,
     weights: Vec<f64>,
-    /// The ranks, with rows of the same votes adjacent.
-    by_votes: Vec<u32>,
     /// As in [`RankedLeaves`].
     sample: Vec<u32>,
 }
@@ -123,7 +120,7 @@ impl RankedRows {
         let some = (0..order.len()).step_by(order.len().div_ceil(MAX_ROWS_IN_SAMPLE).max(1));
         let sample = some.filter(|&rank| reducible[rank].is_some()).map(|rank| rank as u32).collect();
         let weights = order.iter().map(|&row| table.weight(row as usize)).collect();
-        Self { reducible, weights, by_votes: ranks_by_votes(table, order), sample }
+        Self { reducible, weights, sample }
     }
 
     /// The mean reducible loss of the paired rows in each leaf of a tree that `counts` accepts.
@@ -138,7 +135,7 @@ impl RankedRows {
         let score = |rank: usize| {
             let (mut n, mut sum, mut sum_of_all) = (0.0, 0.0, 0.0);
             for (tree, sample) in assigned.iter().zip(samples) {
-                let leaf = tree.leaf_of_row[rank] as usize - tree.first_leaf;
+                let leaf = tree.leaf_of_row.get(rank);
                 sum_of_all += tree.scores[leaf];
                 if self.reducible[rank].is_none() || !sample.contains(rank as u32) {
                     n += 1.0;
@@ -152,16 +149,10 @@ impl RankedRows {
     }
 }
 
-/// One tree with the rows in its leaves.
+/// One tree with the leaf of each row.
 struct AssignedTree {
-    /// The first leaf of the tree, numbered over all trees.
-    first_leaf: usize,
-    /// The leaf of each row, numbered over all trees.
-    leaf_of_row: Vec<u32>,
-    /// The rows, leaf by leaf.
-    rows: Vec<u32>,
-    /// The number of rows in each leaf.
-    counts: Vec<usize>,
+    leaf_of_row: LeafNumbers,
+    has_empty_leaf: bool,
     /// The mean reducible loss of all rows in each leaf.
     scores: Vec<f64>,
     /// The mean reducible loss of the rows in each leaf on which the tree was grown.
@@ -171,43 +162,26 @@ struct AssignedTree {
 }
 
 impl AssignedTree {
+    /// `leaf_of_row` numbers the leaves over all trees.
     fn new(ranked: &RankedRows, mut leaf_of_row: Vec<u32>, leaves: Range<usize>, sample: BootstrapSample) -> Self {
+        let out_of_bag = ranked.sample.iter().enumerate().filter(|(_, rank)| !sample.contains(**rank));
+        let out_of_bag = out_of_bag.map(|(place, &rank)| (place as u32, leaf_of_row[rank as usize])).collect();
         let (first_leaf, leaves) = (leaves.start, leaves.len());
         leaf_of_row.iter_mut().for_each(|leaf| *leaf -= first_leaf as u32);
         let scores = ranked.leaf_means(&leaf_of_row, leaves, |_| true);
         let in_bag_scores = ranked.leaf_means(&leaf_of_row, leaves, |rank| sample.contains(rank));
-        let mut counts = vec![0_usize; leaves];
-        leaf_of_row.iter().for_each(|&leaf| counts[leaf as usize] += 1);
-        let mut next: Vec<usize> =
-            counts.iter().scan(0, |start, n| Some(std::mem::replace(start, *start + n))).collect();
-        let mut rows = vec![0_u32; leaf_of_row.len()];
-        for &rank in &ranked.by_votes {
-            let next = &mut next[leaf_of_row[rank as usize] as usize];
-            rows[*next] = rank;
-            *next += 1;
-        }
-        leaf_of_row.iter_mut().for_each(|leaf| *leaf += first_leaf as u32);
-        let out_of_bag = ranked.sample.iter().enumerate().filter(|(_, rank)| !sample.contains(**rank));
-        let out_of_bag = out_of_bag.map(|(place, &rank)| (place as u32, leaf_of_row[rank as usize])).collect();
-        Self { first_leaf, leaf_of_row, rows, counts, scores, in_bag_scores, out_of_bag }
+        let mut is_empty = vec![true; leaves];
+        leaf_of_row.iter().for_each(|&leaf| is_empty[leaf as usize] = false);
+        let leaf_of_row = LeafNumbers::new(leaves, leaf_of_row.into_iter());
+        Self { leaf_of_row, has_empty_leaf: is_empty.contains(&true), scores, in_bag_scores, out_of_bag }
     }
 }
 
 impl RankedLeaves {
-    fn new(ranked: RankedRows, assigned: Vec<AssignedTree>) -> Self {
+    fn new(ranked: RankedRows, ranks_by_votes: Vec<u32>, assigned: Vec<AssignedTree>) -> Self {
         let is_paired = ranked.reducible.iter().map(Option::is_some).collect();
-        let mut rows = Vec::with_capacity(ranked.weights.len() * assigned.len());
-        let mut starts = vec![0];
-        let (mut leaf_of_row, mut out_of_bag) = (Vec::new(), Vec::new());
-        for tree in assigned {
-            for count in tree.counts {
-                starts.push(starts[starts.len() - 1] + count);
-            }
-            rows.extend(tree.rows);
-            leaf_of_row.push(tree.leaf_of_row);
-            out_of_bag.push(tree.out_of_bag);
-        }
-        Self { rows, starts, leaf_of_row, is_paired, sample: ranked.sample, out_of_bag }
+        let (leaf_of_row, out_of_bag) = assigned.into_iter().map(|tree| (tree.leaf_of_row, tree.out_of_bag)).unzip();
+        Self { leaf_of_row, ranks_by_votes, is_paired, sample: ranked.sample, out_of_bag }
     }
 }
 

@@ -3,6 +3,7 @@
 use pointsman_trees::{BootstrapSample, Trees};
 
 use super::assignment::RankedLeaves;
+use super::rows_in_leaves::{RowsInLeaves, TreeLeaves};
 use super::vote_moments::{Shrunk, ShrunkLeaves};
 use crate::parallel::prelude::*;
 use crate::table::Table;
@@ -11,18 +12,12 @@ use crate::table::Table;
 /// for their memory.
 const MIN_ROWS_PER_VOTE_VECTOR: usize = 4;
 
-/// The fewest rows, and leaves, per parallel task.
-const MIN_ROWS_PER_TASK: usize = 1 << 14;
-const MIN_LEAVES_PER_TASK: usize = 64;
-
 /// The rows in each leaf of a forest, and statistics of their votes and weights.
 ///
 /// Every tree holds all rows, not only those of its bootstrap sample, so that more rows estimate the losses of a leaf.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct LeafStatistics {
-    members: LeafMembers,
-    /// For each tree, the leaf of each row.
-    leaf_of_row: Vec<Vec<u32>>,
+    rows: RowsInLeaves,
     /// The number of rows of each leaf per distinct vote vector, if that is a much shorter list than its rows.
     vote_counts: Option<VoteCounts>,
     /// The shrunk label distributions of each leaf's rows, if items have equally many labels.
@@ -34,14 +29,6 @@ pub(crate) struct LeafStatistics {
     sample: Vec<u32>,
     /// For each tree, the places in the sample of rows that are out of its bag, and their leaves.
     out_of_bag: Vec<Vec<(u32, u32)>>,
-}
-
-/// The rows of each leaf; in a leaf, those with the same votes together.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct LeafMembers {
-    rows: Vec<u32>,
-    /// Rows of leaf `l` are `starts[l]..starts[l + 1]`.
-    starts: Vec<usize>,
 }
 
 /// The number of rows per distinct vote vector, leaf by leaf. Vote vectors are numbered as in the table.
@@ -59,38 +46,35 @@ struct LeafTotals {
     error_share: f64,
 }
 
-impl LeafMembers {
-    /// The number of leaves.
-    pub(super) fn leaves(&self) -> usize {
-        self.starts.len() - 1
-    }
-
-    /// The number of rows in all leaves: each row once per tree.
-    pub(super) fn rows(&self) -> usize {
-        self.rows.len()
-    }
-
-    pub(super) fn rows_of(&self, leaf: usize) -> &[u32] {
-        &self.rows[self.starts[leaf]..self.starts[leaf + 1]]
-    }
-}
-
 impl VoteCounts {
     /// `None` if rows have weights of their own, or there are too few rows per distinct vote vector.
-    fn new(table: &Table, members: &LeafMembers) -> Option<Self> {
+    fn new(table: &Table, rows: &RowsInLeaves) -> Option<Self> {
         let votes = table.distinct_votes().index_of_row();
-        let of_leaf = |leaf: usize| {
-            let runs = members.rows_of(leaf).chunk_by(|&a, &b| votes[a as usize] == votes[b as usize]);
-            runs.map(|run| (votes[run[0] as usize], run.len() as u32))
+        // Counts leaf by leaf, and the number of counts of each leaf.
+        let of_tree = |tree: &TreeLeaves<'_>| -> (Vec<(u32, u32)>, Vec<usize>) {
+            let (mut counts, mut lengths) = (Vec::new(), Vec::with_capacity(tree.leaves().len()));
+            for leaf in tree.leaves() {
+                let before = counts.len();
+                let runs = tree.rows_of(leaf).chunk_by(|&a, &b| votes[a as usize] == votes[b as usize]);
+                counts.extend(runs.map(|run| (votes[run[0] as usize], run.len() as u32)));
+                lengths.push(counts.len() - before);
+            }
+            (counts, lengths)
         };
-        let leaves = members.leaves();
-        let lengths: Vec<usize> = (0..leaves).into_par_iter().map(|leaf| of_leaf(leaf).count()).collect();
-        if table.has_weights() || lengths.iter().sum::<usize>() > members.rows() / MIN_ROWS_PER_VOTE_VECTOR {
+        let are_few = |counts: usize, trees: usize| counts <= trees * rows.rows() / MIN_ROWS_PER_VOTE_VECTOR;
+        // The first tree shows whether the counts of all trees would take too much memory.
+        if table.has_weights() || !are_few(of_tree(&rows.tree(0)).0.len(), 1) {
             return None;
         }
-        let mut starts = vec![0; leaves + 1];
-        lengths.iter().enumerate().for_each(|(leaf, length)| starts[leaf + 1] = starts[leaf] + length);
-        Some(Self { counts: (0..leaves).flat_map(of_leaf).collect(), starts })
+        let all: Vec<_> = (0..rows.trees()).into_par_iter().map(|tree| of_tree(&rows.tree(tree))).collect();
+        let mut built = Self { counts: Vec::new(), starts: vec![0] };
+        for (counts, lengths) in all {
+            for length in lengths {
+                built.starts.push(built.starts[built.starts.len() - 1] + length);
+            }
+            built.counts.extend(counts);
+        }
+        are_few(built.counts.len(), rows.trees()).then_some(built)
     }
 
     pub(super) fn of(&self, leaf: usize) -> &[(u32, u32)] {
@@ -99,37 +83,29 @@ impl VoteCounts {
 }
 
 impl LeafStatistics {
-    /// The statistics of leaves whose rows, given by rank, are the rows `row_of_rank` of a table.
-    pub(crate) fn new(leaves: RankedLeaves, row_of_rank: &[u32], table: &Table) -> Self {
-        let RankedLeaves { mut rows, starts, mut leaf_of_row, is_paired, mut sample, out_of_bag } = leaves;
+    /// The statistics of the leaves of trees whose rows, given by rank, are the rows `row_of_rank` of a table.
+    pub(crate) fn new(leaves: RankedLeaves, row_of_rank: &[u32], table: &Table, trees: &Trees) -> Self {
+        let RankedLeaves { mut leaf_of_row, ranks_by_votes, is_paired, mut sample, out_of_bag } = leaves;
         let mut ranks = vec![None; row_of_rank.len()];
         for (rank, &row) in row_of_rank.iter().enumerate().filter(|(rank, _)| is_paired[*rank]) {
             ranks[row as usize] = Some(rank as u32);
         }
         sample.iter_mut().for_each(|row| *row = row_of_rank[*row as usize]);
-        leaf_of_row.par_iter_mut().for_each(|leaves| {
-            let mut moved = vec![0; leaves.len()];
-            row_of_rank.iter().zip(leaves.iter()).for_each(|(&row, &leaf)| moved[row as usize] = leaf);
-            *leaves = moved;
-        });
-        let renumbered = rows.par_iter_mut().with_min_len(MIN_ROWS_PER_TASK);
-        renumbered.for_each(|row| *row = row_of_rank[*row as usize]);
-        let members = LeafMembers { rows, starts };
-        let vote_counts = VoteCounts::new(table, &members);
-        let shrunk = ShrunkLeaves::new(table, &members, vote_counts.as_ref());
-        let totals = leaf_totals(table, &members);
-        Self { members, leaf_of_row, vote_counts, shrunk, totals, ranks, sample, out_of_bag }
+        leaf_of_row.par_iter_mut().for_each(|leaves| *leaves = leaves.permuted(row_of_rank));
+        let rows_by_votes = ranks_by_votes.iter().map(|&rank| row_of_rank[rank as usize]).collect();
+        let rows = RowsInLeaves::new(trees, leaf_of_row, rows_by_votes);
+        let vote_counts = VoteCounts::new(table, &rows);
+        let shrunk = ShrunkLeaves::new(table, &rows, vote_counts.as_ref());
+        let of_row = |row: usize| [table.weight(row), table.weight(row) * table.top_error(row)];
+        let of_rows: Vec<[f64; 2]> = (0..table.rows()).map(of_row).collect();
+        let totals = |_: usize, &[weight, wrong]: &[f64; 2]| LeafTotals { weight, error_share: wrong / weight };
+        let totals = rows.sum_over_leaves(rows.trees(), &of_rows, totals);
+        Self { rows, vote_counts, shrunk, totals, ranks, sample, out_of_bag }
     }
 
-    /// The number of leaves of all trees.
-    #[cfg(test)]
-    pub(crate) fn leaves(&self) -> usize {
-        self.members.leaves()
-    }
-
-    /// The rows of a leaf, those with the same votes together.
-    pub(crate) fn rows_of(&self, leaf: usize) -> &[u32] {
-        self.members.rows_of(leaf)
+    /// The rows in each leaf.
+    pub(crate) fn rows(&self) -> &RowsInLeaves {
+        &self.rows
     }
 
     /// The distinct vote vectors of a leaf, by number, and the number of rows that have each; `None` if not kept.
@@ -152,27 +128,6 @@ impl LeafStatistics {
         self.totals[leaf].weight
     }
 
-    /// Sums `numbers`, given per row, over the rows of each leaf of the first `count` trees, and maps each leaf's sums with `make`.
-    pub(crate) fn sum_over_leaves<const N: usize, T: Copy + Send>(
-        &self,
-        trees: &Trees,
-        count: usize,
-        numbers: &[[f64; N]],
-        make: impl Fn(usize, &[f64; N]) -> T + Sync,
-    ) -> Vec<T> {
-        let of_tree = |tree: usize| -> Vec<T> {
-            let leaves = trees.leaves_of_tree(tree);
-            let mut sums = vec![[0.0; N]; leaves.len()];
-            for (&leaf, own) in self.leaf_of_row[tree].iter().zip(numbers) {
-                let sum = &mut sums[leaf as usize - leaves.start];
-                *sum = std::array::from_fn(|i| sum[i] + own[i]);
-            }
-            leaves.zip(&sums).map(|(leaf, sums)| make(leaf, sums)).collect()
-        };
-        let made: Vec<Vec<T>> = (0..count).into_par_iter().map(of_tree).collect();
-        made.concat()
-    }
-
     /// Some rows with two labels or more.
     pub(crate) fn sample(&self) -> &[u32] {
         &self.sample
@@ -188,15 +143,4 @@ impl LeafStatistics {
     pub(crate) fn is_out_of_bag(&self, sample: BootstrapSample, row: u32) -> bool {
         self.ranks[row as usize].is_none_or(|rank| !sample.contains(rank))
     }
-}
-
-fn leaf_totals(table: &Table, members: &LeafMembers) -> Vec<LeafTotals> {
-    let of_row = |row: usize| [table.weight(row), table.weight(row) * table.top_error(row)];
-    let of_rows: Vec<[f64; 2]> = (0..table.rows()).map(of_row).collect();
-    let of_leaf = |leaf: usize| {
-        let add = |sums: [f64; 2], &row: &u32| std::array::from_fn(|i| sums[i] + of_rows[row as usize][i]);
-        let [weight, wrong] = members.rows_of(leaf).iter().fold([0.0; 2], add);
-        LeafTotals { weight, error_share: wrong / weight }
-    };
-    (0..members.leaves()).into_par_iter().with_min_len(MIN_LEAVES_PER_TASK).map(of_leaf).collect()
 }

@@ -1,7 +1,7 @@
 //! Moments of the votes in each leaf of a forest; no loss enters.
 
-use super::leaf_statistics::{LeafMembers, VoteCounts};
-use crate::parallel::prelude::*;
+use super::leaf_statistics::VoteCounts;
+use super::rows_in_leaves::{RowsInLeaves, TreeLeaves};
 use crate::partition::vote_moments::VoteMoments;
 use crate::table::Table;
 use crate::table::simplex::dot;
@@ -72,23 +72,28 @@ pub(super) struct ShrunkLeaves {
 impl ShrunkLeaves {
     /// `None` if items have different numbers of labels, or one each, so that there is no common factor. Also if it would have more
     /// numbers than the leaves have rows.
-    pub(super) fn new(table: &Table, members: &LeafMembers, vote_counts: Option<&VoteCounts>) -> Option<Self> {
+    pub(super) fn new(table: &Table, rows: &RowsInLeaves, vote_counts: Option<&VoteCounts>) -> Option<Self> {
         let (vectors, classes) = (VoteVectors::new(table), table.classes().len());
-        vectors.common_labels.filter(|k| *k >= 2.0 && members.leaves() * (2 + classes) <= members.rows())?;
-        let mut centres = vec![0.0; members.leaves() * classes];
-        let of_leaf = |runs: &mut Vec<VoteRun>, (leaf, centre): (usize, &mut [f64])| {
+        let numbers = rows.trees() * rows.rows();
+        vectors.common_labels.filter(|k| *k >= 2.0 && rows.leaves() * (2 + classes) <= numbers)?;
+        let of_leaf = |runs: &mut Vec<VoteRun>, tree: &TreeLeaves<'_>, leaf: usize| {
+            let mut centre = vec![0.0; classes];
             let moments = match vote_counts {
-                Some(counts) => vectors.moments(counts.of(leaf).iter().map(VoteRun::from_count), centre),
+                Some(counts) => vectors.moments(counts.of(leaf).iter().map(VoteRun::from_count), &mut centre),
                 None => {
-                    vectors.find_runs(members.rows_of(leaf), runs);
-                    vectors.moments(runs.iter().copied(), centre)
+                    vectors.find_runs(tree.rows_of(leaf), runs);
+                    vectors.moments(runs.iter().copied(), &mut centre)
                 }
             };
-            (moments.weight, moments.factor())
+            (moments.weight, moments.factor(), centre)
         };
-        let leaves = centres.par_chunks_exact_mut(classes).enumerate();
-        let (weights, factors) = leaves.map_init(Vec::new, of_leaf).unzip();
-        Some(Self { weights, factors, centres, classes })
+        let mut built = Self { weights: Vec::new(), factors: Vec::new(), centres: Vec::new(), classes };
+        for (weight, factor, centre) in rows.map_leaves(Vec::new, of_leaf) {
+            built.weights.push(weight);
+            built.factors.push(factor);
+            built.centres.extend(centre);
+        }
+        Some(built)
     }
 
     pub(super) fn of(&self, leaf: usize) -> Shrunk<'_> {
