@@ -15,11 +15,9 @@ const MIN_GAINS: [f64; 9] = [0.0, 2.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0];
 /// The largest number of rows by which rules are compared.
 const MAX_ROWS_COMPARED: usize = 50_000;
 
-/// A rule suffices if its error exceeds the least by at most this number of standard errors of the difference. The rest is chance.
-const SUFFICIENT_STANDARD_ERRORS: f64 = 0.5;
-
-/// A rule also suffices if it explains this share of what the best one explains.
-const SUFFICIENT_SHARE_EXPLAINED: f64 = 0.995;
+/// The share of what the best rule explains that another may lack if its trees are smaller. One standard error is left to spare, so that only
+/// large tables have smaller trees than the best.
+const DISPENSABLE_SHARE: f64 = 0.01;
 
 /// The out-of-bag errors of pruned trees.
 struct RuleErrors {
@@ -64,11 +62,8 @@ impl<const N: usize> TrainingSet<N> {
             (mean(&mut differences(place).map(|difference| (difference - excess).powi(2))) / known).sqrt()
         };
         // The squared error of the mean is the variance of the standardised targets.
-        let explained = |place: usize| N as f64 - means[place];
-        let suffices = |place: usize| {
-            explained(place) >= SUFFICIENT_SHARE_EXPLAINED * explained(best)
-                || means[place] - means[best] <= SUFFICIENT_STANDARD_ERRORS * standard_error(place)
-        };
+        let dispensable = DISPENSABLE_SHARE * (N as f64 - means[best]);
+        let suffices = |place: usize| means[place] - means[best] + standard_error(place) <= dispensable;
         let smallest = (0..tried.len()).filter(|&place| place == best || suffices(place));
         tried[smallest.min_by_key(|&place| tried[place].leaves).unwrap_or(best)].rule
     }
