@@ -1,4 +1,4 @@
-//! Benchmarks of forests: growing, valuing another loss, deciding.
+//! Benchmarks of forests: growing, opening a router file, valuing another loss, deciding.
 //!
 //! The peers in Python (`forest_peer.py`) run if `POINTSMAN_PYTHON` names an interpreter with their packages; the
 //! supervised router runs here.
@@ -23,6 +23,8 @@ const ROWS: usize = 50_000;
 const FEATURES: usize = 20;
 const CLASSES: usize = 3;
 const TREES: usize = 200;
+const FEW_ROWS: usize = 25_000;
+const MANY_ROWS: usize = 200_000;
 const QUERIES: usize = 100_000;
 const RACE_ROUNDS: usize = 15;
 const PAUSE: Duration = Duration::from_millis(20);
@@ -57,7 +59,7 @@ pub(crate) fn run(lines: &mut Lines) -> Outcome<()> {
     let peer_s = peer.as_mut().map(|peer| peer.seconds("grow")).transpose()?;
     add_line(
         lines,
-        &format!("grow {partition} on {ROWS} × {FEATURES}, its leaf size chosen / scikit-learn, leaf {leaf}"),
+        &format!("grow and prune {partition} on {ROWS} × {FEATURES} / scikit-learn, leaf {leaf}"),
         format!("{grown:.1} s"),
         peer_s.map(|peer| (format!("{peer:.1} s"), format!("{:.2} times the peer's time (bar: 2)", grown / peer))),
     );
@@ -85,8 +87,53 @@ pub(crate) fn run(lines: &mut Lines) -> Outcome<()> {
         );
     }
     drop(peer);
+    growth(lines)?;
+    open(lines, &router, &task(Loss::brier())?, &queries)?;
     value_loss(lines, &router, &calibration, task)?;
     single_decision(lines, &policy, &queries)
+}
+
+/// The growth of the time to calibrate a forest with the number of rows.
+fn growth(lines: &mut Lines) -> Outcome<()> {
+    let seconds = |rows: usize| {
+        let table = data::table_with_features(rows, CLASSES, FEATURES, 7);
+        median(1, || Router::calibrate(black_box(&table), &Partition::forest(TREES)).map(|router| drop(black_box(router))))
+    };
+    let [few, many] = [seconds(FEW_ROWS)?, seconds(MANY_ROWS)?];
+    add_line(
+        lines,
+        &format!("calibrate a forest on {MANY_ROWS} rows / on {FEW_ROWS}"),
+        format!("{many:.1} s"),
+        Some((format!("{few:.1} s"), format!("{:.1} times as long (bar: 9)", many / few))),
+    );
+    Ok(())
+}
+
+/// From a router file to the first decision, against reading the bytes of the file.
+fn open(lines: &mut Lines, router: &Router, task: &Task, queries: &Table) -> Outcome<()> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("router.safetensors");
+    pointsman_table::save_router(&path, router)?;
+    let (subject, peer) = race(
+        5,
+        || -> Outcome<()> {
+            let policy = pointsman_table::load_router(&path)?.policy(task)?;
+            black_box(policy.decide_with(&queries.prediction(0), queries.features(0))?.costs());
+            Ok(())
+        },
+        || {
+            black_box(std::fs::read(&path)?);
+            Ok(())
+        },
+    )?;
+    let size = std::fs::metadata(&path)?.len() as f64 / 1e6;
+    add_line(
+        lines,
+        &format!("open a forest of {ROWS} rows ({size:.0} MB) and decide once / read its file"),
+        format!("{:.0} ms", subject * 1e3),
+        Some((format!("{:.0} ms", peer * 1e3), "bar: 150 ms".to_owned())),
+    );
+    Ok(())
 }
 
 /// A process that times tasks on request.
