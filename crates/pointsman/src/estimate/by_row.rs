@@ -120,6 +120,11 @@ impl RowEstimates {
         Some(estimates)
     }
 
+    /// Writes the mean votes of a row's group, with classes in the order of the row's prediction.
+    pub(crate) fn centre_into(&self, table: &Table, row: usize, out: &mut [f64]) {
+        self.groups[self.group_of_row[row] as usize].centre_into(table, row, out);
+    }
+
     /// Writes a row's snapshot mean, shrunk so that those of its group vary as the true distributions do. The table must be the one that was
     /// fitted.
     pub(crate) fn point_into(&self, table: &Table, row: usize, out: &mut [f64]) {
@@ -155,6 +160,11 @@ impl RowLaws {
         }
         let groups = groups_of_members(table, &ranks_of_classes(table), &members)?;
         Some(Self { groups, group_of_row })
+    }
+
+    /// Writes the mean votes of a row's group, with classes in the order of the row's prediction.
+    pub(crate) fn centre_into(&self, table: &Table, row: usize, out: &mut [f64]) {
+        self.groups[self.group_of_row[row] as usize].centre_into(table, row, out);
     }
 
     /// Writes the parameters of a row's Dirichlet posterior of p*, given its votes.
@@ -264,6 +274,14 @@ fn ranked_counts<'a>(table: &'a Table, ranks: &'a [u32], row: usize) -> impl Ite
 }
 
 impl Group {
+    /// Writes the mean votes, with classes in the order of a row's prediction.
+    fn centre_into(&self, table: &Table, row: usize, out: &mut [f64]) {
+        table.dist_into(row, out);
+        for (rank, &class) in ranking(out).iter().enumerate() {
+            out[class as usize] = self.moments.mean[rank];
+        }
+    }
+
     /// Both estimates of each row's irreducible loss.
     fn values(&self, table: &Table, ranks: &[u32], rows: &[u32], loss: &Loss) -> Vec<[f64; 2]> {
         let (items, item_of_row) = self.items(table, ranks, rows, loss);

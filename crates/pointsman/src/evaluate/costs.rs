@@ -128,7 +128,7 @@ impl Replay {
         let in_hindsight = |group: &Group| best(names.len(), |action| group.cost(policy, action, Basis::Corrected));
         let actions: Vec<usize> = self.groups.iter().map(in_hindsight).collect();
         let by_cell = rows(&|row, by| self.cost(policy, row, actions[self.places[row].group as usize], by));
-        let by_row = rows(&|row, by| self.least_cost_by(policy, row, by));
+        let by_row = self.least_costs(policy);
         let always: Vec<(String, [Vec<f64>; 2])> = (0..names.len())
             .map(|action| (format!("always-{}", names[action]), rows(&|row, by| self.cost(policy, row, action, by))))
             .collect();
@@ -137,22 +137,32 @@ impl Replay {
         let mut costs = Named::new();
         costs.push("router", taken.mean_cost(Basis::Corrected));
         self.compare(policy, names, Basis::Corrected, &mut costs);
-        // No rule costs less than the best possible one: an estimate above another rule's cost is lowered to that.
+        // No rule costs less than the best possible one: an estimate above another rule's cost is lowered to that. It is wrong by at least the
+        // difference, which is part of the standard errors.
         let least = costs.iter().map(|(_, &cost)| cost).fold(f64::INFINITY, f64::min);
-        costs.push("pointwise-optimal", self.mean(&|row| by_row[0][row]).mean.min(least));
+        let estimate = self.mean(&|row| by_row[0][row]).mean;
+        let excess = (estimate - least).max(0.0);
+        costs.push("pointwise-optimal", estimate.min(least));
+        let with_excess = |name: &str, error: Option<f64>| {
+            if name == "pointwise-optimal" { error.map(|error| error.hypot(excess)) } else { error }
+        };
         let mut errors = Named::new();
         let rules = always.iter().map(|(name, rows)| (name.as_str(), rows)).chain(optima);
         for (name, rows) in [("router", &router)].into_iter().chain(rules) {
-            errors.push(name, self.corrected_mean(rows).standard_error);
+            errors.push(name, with_excess(name, self.corrected_mean(rows).standard_error));
         }
         let (mut regret, mut regret_errors) = (Named::new(), Named::new());
         for (name, rows) in optima {
             let Mean { mean, standard_error } = self.corrected_mean(&minus(&router, rows));
             let own = costs.get("router").zip(costs.get(name)).map(|(router, best)| router - best);
             regret.push(name, own.filter(|_| name == "pointwise-optimal").unwrap_or(mean));
-            regret_errors.push(name, standard_error);
+            regret_errors.push(name, with_excess(name, standard_error));
         }
         evaluation.corrected_identified = self.identified_costs(policy, names, taken, &actions, &costs);
+        if !self.truth_known {
+            let bounds = self.bounds_of_least_cost(policy, least);
+            evaluation.corrected_identified.push("pointwise-optimal", bounds);
+        }
         evaluation.corrected_cost = Some(costs);
         evaluation.corrected_standard_error = Some(errors);
         evaluation.corrected_regret = Some(regret);

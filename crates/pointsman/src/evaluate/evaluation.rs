@@ -51,7 +51,8 @@ pub struct Evaluation {
     pub corrected_standard_error: Option<Named<Option<f64>>>,
     /// The bounds on the corrected costs that labels identify with infinitely many rows; standard errors come on top. Under losses other than
     /// Brier, k labels per item do not identify the loss of a Bayes-optimal oracle. The corrected cost is within the bounds. Costs that are
-    /// identified exactly are left out, as is `pointwise-optimal`.
+    /// identified exactly are left out. The bounds of `pointwise-optimal` are the mean of the least corrected cost of each row, which is too
+    /// low on average, and the least cost of any other rule.
     pub corrected_identified: Named<[f64; 2]>,
     /// The router's saving per query over each simple rule: `always-<action>`, and `best-threshold`, the best thresholds on the uncertainty of
     /// the prediction. Its cost is the midpoint between thresholds chosen on these rows and thresholds chosen on other rows. It has the same

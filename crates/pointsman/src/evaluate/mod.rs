@@ -10,6 +10,7 @@ mod curve;
 mod evaluation;
 mod gain;
 mod grid;
+mod hindsight;
 mod limited_threshold;
 mod measure;
 mod mixtures;

@@ -75,7 +75,7 @@ impl Replay {
                 rankings[BY_CELL].1 = self.places.iter().map(|place| of_cells[place.group as usize]).collect();
                 let shrunken: Vec<f64> = smooth.total.iter().zip(&smooth.irreducible).map(|(a, b)| a - b).collect();
                 let by_snapshots = best_of(&shrunken);
-                let by_draws = drawn.as_ref().map_or_else(|| by_snapshots.clone(), |drawn| best_of(&drawn.reducible));
+                let by_draws = drawn.as_ref().map_or_else(|| by_snapshots.clone(), |drawn| best_of(drawn));
                 [by_snapshots, by_draws]
             }
         };
@@ -86,24 +86,50 @@ impl Replay {
         let others = won.iter().enumerate().filter(|(place, _)| *place != OPTIMAL).map(|(_, won)| won);
         let best = others.fold(&optimal, |a, b| if b.area > a.area { b } else { a });
         let best = Some(best).filter(|best| best.area > step);
-        let (mut gains, mut errors, mut curves) = (Named::new(), Named::new(), Named::new());
-        for (place, (name, scores)) in rankings.iter().enumerate() {
-            let (gain, curve) = if place == OPTIMAL {
-                let curve = low_curve.iter().zip(high_curve).map(|(a, b)| a.midpoint(*b)).collect();
-                (best.map(|_| (1.0, 0.0)), curve)
-            } else {
-                let gain = best.map(|best| {
-                    let (part, error) = won[place].part_of(best, weights);
-                    (part, error.hypot(part * open / best.area))
-                });
-                (gain, Ranking::new(scores, &saved, weights, base).percentiles())
-            };
+        let mut curves: Vec<Vec<f64>> =
+            rankings.iter().map(|(_, scores)| Ranking::new(scores, &saved, weights, base).percentiles()).collect();
+        let midpoints = low_curve.iter().zip(high_curve).map(|(a, b)| a.midpoint(*b)).collect();
+        curves[OPTIMAL] = curve_below(midpoints, &curves, OPTIMAL);
+        let (mut gains, mut errors, mut named_curves) = (Named::new(), Named::new(), Named::new());
+        for (place, ((name, _), curve)) in rankings.iter().zip(curves).enumerate() {
+            let gain = best.map(|best| {
+                let (part, error) = won[place].part_of(best, weights);
+                if place == OPTIMAL { (1.0, 0.0) } else { (part, error.hypot(part * open / best.area)) }
+            });
             gains.push(*name, gain.map(|(part, _)| part));
             errors.push(*name, gain.map(|(_, error)| error));
-            curves.push(*name, curve);
+            named_curves.push(*name, curve);
         }
         evaluation.corrected_gain = Some(gains);
         evaluation.corrected_gain_standard_error = Some(errors);
-        evaluation.corrected_curves = Some(curves);
+        evaluation.corrected_curves = Some(named_curves);
+    }
+}
+
+/// The curve of the best order from its estimate. All orders lose the same once everything is routed, and none loses less than the best one
+/// before: the estimate is moved to the common end, in proportion to the share routed, and lowered to the others' curves. `own` is its place
+/// among them.
+fn curve_below(estimate: Vec<f64>, curves: &[Vec<f64>], own: usize) -> Vec<f64> {
+    let others = || curves.iter().enumerate().filter(|(place, _)| *place != own).map(|(_, curve)| curve);
+    let last = estimate.len().saturating_sub(1);
+    let gap = others().next().map_or(0.0, |curve| curve[last] - estimate[last]);
+    let at = |(percent, value): (usize, &f64)| {
+        let moved = value + gap * percent as f64 / last as f64;
+        others().map(|curve| curve[percent]).fold(moved, f64::min)
+    };
+    estimate.iter().enumerate().map(at).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::curve_below;
+
+    #[test]
+    fn best_curve_ends_where_all_end_and_is_never_above_another() {
+        let curves = [vec![1.0, 0.8, 0.6], vec![1.0, 0.5, 0.6], vec![9.0; 3]];
+        assert_eq!(curve_below(vec![1.0, 0.75, 0.7], &curves, 2), [1.0, 0.5, 0.6]);
+        assert_eq!(curve_below(vec![1.0, 0.5, 0.75], &curves[..1], 1)[2], 0.6);
+        let lower = curve_below(vec![1.0, 0.25, 0.5], &curves, 2);
+        assert!((lower[1] - 0.3).abs() < 1e-12 && lower[2] == 0.6, "{lower:?}");
     }
 }

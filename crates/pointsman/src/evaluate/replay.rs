@@ -300,28 +300,6 @@ impl Replay {
         (0..actions).map(|action| self.cost(policy, row, action, Basis::Table)).fold(f64::INFINITY, f64::min)
     }
 
-    /// The cost of the cheapest action on a row in hindsight. The minimum of noisy estimates from few labels is biased downwards. The
-    /// corrected value is therefore the midpoint of the minimum under the row's shrunk snapshot mean, which understates how much rows of
-    /// one confidence differ, and the mean of the minimum over posterior draws of p*.
-    pub(super) fn least_cost_by(&self, policy: &Policy, row: usize, by: Basis) -> f64 {
-        let actions = policy.task().actions();
-        let Some(Corrected { smooth, drawn, .. }) = self.corrected.as_ref().filter(|_| by != Basis::Table) else {
-            return self.least_cost(policy, row, actions);
-        };
-        let least = |total: f64, irreducible: f64| {
-            let own = |place: usize| smooth.oracles.columns()[place][row];
-            let cost = |action: usize| policy.cost_of(action, total, irreducible, own);
-            (0..actions).map(cost).fold(f64::INFINITY, f64::min)
-        };
-        let smoothed = least(smooth.total[row], smooth.irreducible[row]);
-        // Draws give the loss of the Bayes-optimal oracle only.
-        let drawn = drawn.as_ref().filter(|_| by == Basis::Corrected && policy.other_oracles().is_empty());
-        let Some(drawn) = drawn else { return smoothed };
-        let (sum, draws) =
-            drawn.losses(row).fold((0.0, 0.0), |(sum, n), (total, left)| (sum + least(total, left), n + 1.0));
-        f64::midpoint(smoothed, sum / draws)
-    }
-
     /// The weighted mean and its standard error; none for one row. Sums are compensated, so rules that differ on few rows compare exactly.
     pub(super) fn mean(&self, value: &dyn Fn(usize) -> f64) -> Mean {
         let weight = sum(self.weights.iter().copied());

@@ -43,6 +43,7 @@ mod world;
 /// Simulations in worlds with a known truth: costs, intervals and forecasts that hold on average. They take seconds each and are a step of
 /// their own in `make test`.
 mod reproduction {
+    mod best_possible;
     mod comparison;
     mod corrections;
     mod diagnosis_limits;
