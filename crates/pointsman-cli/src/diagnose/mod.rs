@@ -2,15 +2,16 @@
 
 mod human;
 
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
-use pointsman::diagnose::{Advice, DIAGNOSIS_STEPS};
+use pointsman::diagnose::{Advice, DIAGNOSIS_STEPS, Stopping};
 use pointsman::{Diagnosis, Partition, Policy, Router, Table, Task};
 use pointsman_report::{DiagnosisReport, Inputs, NextStep, Report, diagnosis_html, reliability};
 use pointsman_table::{Need, write_atomically};
 
-use crate::args::DiagnoseArgs;
+use crate::args::{DiagnoseArgs, VotesArgs};
 use crate::flags::{self, shell_quoted, shell_quoted_text};
 use crate::output::check_folder;
 use crate::progress::Progress;
@@ -55,10 +56,16 @@ fn next_step(args: &DiagnoseArgs, diagnosis: &Diagnosis) -> Option<NextStep> {
     let calibrate = |cells: &str| format!("pointsman calibrate {table}{reading}{cells} -o router.safetensors");
     let has_choice = !(diagnosis.task.routes.is_empty() && diagnosis.task.abstain.is_none());
     let flagged = diagnosis.flagged_annotators.as_ref().filter(|_| args.votes.annotations.is_some());
+    // The number of labels must not depend on the labels.
+    let first_labels = diagnosis.stopping.filter(Stopping::is_suspicious).and_then(|stopping| stopping.first_labels());
+    let first_labels = first_labels.and_then(|k| NonZeroU32::new(u32::try_from(k).ok()?));
+    let first_labels = first_labels.filter(|_| args.votes.annotations.is_some() && args.votes.first_labels.is_none());
+    let votes = VotesArgs { first_labels: first_labels.or(args.votes.first_labels), ..args.votes.clone() };
+    let corrected = flags::reading(&args.reading, Some(&votes));
     let again = flagged.map(|flagged| {
         let flag = |name: &String| format!(" --without {}", shell_quoted_text(name));
         let without: String = flagged.annotators.iter().map(flag).collect();
-        format!("pointsman diagnose {table}{reading}{without}{task}")
+        format!("pointsman diagnose {table}{corrected}{without}{task}")
     });
     let next = match diagnosis.verdict.advice {
         Advice::UseIt => Some(NextStep {
@@ -76,6 +83,10 @@ fn next_step(args: &DiagnoseArgs, diagnosis: &Diagnosis) -> Option<NextStep> {
         Advice::NoNeed | Advice::SmallSaving => Some(NextStep {
             remark: "To try it all the same, learn a router and see what it does:".to_owned(),
             commands: vec![calibrate(&named), format!("pointsman show router.safetensors{task}")],
+        }),
+        Advice::MendLabels if first_labels.is_some() => Some(NextStep {
+            remark: "Next, look again with the first labels of every item only:".to_owned(),
+            commands: vec![format!("pointsman diagnose {table}{corrected}{task}")],
         }),
         _ => None,
     };

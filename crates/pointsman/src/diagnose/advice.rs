@@ -1,7 +1,7 @@
 //! The verdict of a diagnosis, in words.
 
 use super::remarks::{plain, remarks, without_flagged};
-use super::{AtLimit, Diagnosis, Estimate, Mismatch, Worth};
+use super::{AtLimit, Diagnosis, Estimate, Mismatch, Stopping, Worth};
 use crate::evaluate::rule_name;
 use crate::number::{count, counted, fixed, percent};
 use crate::partition::SPARSE_BELOW_ROWS;
@@ -158,6 +158,9 @@ fn labels_to_mend(diagnosis: &Diagnosis) -> Option<String> {
             without_flagged(diagnosis, flagged)
         ));
     }
+    if let Some(stopping) = diagnosis.stopping.filter(Stopping::is_suspicious) {
+        return Some(numbers_depend_on_labels(&stopping));
+    }
     diagnosis.unanimity.map(|found| {
         format!(
             "Check the labels first: in each of the {} rows with several labels they all agree, and yet {} of these rows \
@@ -167,6 +170,21 @@ fn labels_to_mend(diagnosis: &Diagnosis) -> Option<String> {
             count(found.contradicting)
         )
     })
+}
+
+/// The verdict on items whose number of labels seems to depend on what the labels say.
+fn numbers_depend_on_labels(stopping: &Stopping) -> String {
+    let remedy = match stopping.first_labels() {
+        Some(k) => format!("keep the first {k} labels of every item only: --first-labels {k}"),
+        None => "leave out the items with one label, and keep the first two labels of the others: --first-labels 2"
+            .to_owned(),
+    };
+    format!(
+        "Correct the labels first: items with more labels disagree {} than others of similar confidence, so the number of labels \
+         depends on the labels, and estimates from such labels are biased. Unless harder items were given more labels on purpose, \
+         before anybody labelled them, {remedy}.",
+        if stopping.z > 0.0 { "more" } else { "less" }
+    )
 }
 
 /// The verdict on classes that seem to be matched wrongly.

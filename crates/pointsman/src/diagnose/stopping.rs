@@ -91,6 +91,13 @@ impl Stopping {
         })
     }
 
+    /// The number of first labels to keep of every item, so that it does not depend on the labels: the smallest number that an item has.
+    /// `None` if some items have one label only, from which nothing about noise can be estimated.
+    #[must_use]
+    pub fn first_labels(&self) -> Option<u64> {
+        self.stopped_at.or(Some(self.labels[0])).filter(|k| *k >= 2)
+    }
+
     /// Whether chance is an unlikely explanation: k depends on the labels, or harder items were given more labels on purpose.
     #[must_use]
     pub fn is_suspicious(&self) -> bool {

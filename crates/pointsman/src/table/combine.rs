@@ -37,6 +37,13 @@ impl Table {
         }
     }
 
+    /// The rows for which `keep` is true, in their order and without truth.
+    #[must_use]
+    pub fn keep_rows(&self, keep: impl Fn(usize) -> bool) -> Self {
+        let rows: Vec<u32> = (0..self.rows()).filter(|&row| keep(row)).map(|row| row as u32).collect();
+        self.select(&rows, &(0..self.feature_names.len()).collect::<Vec<usize>>())
+    }
+
     /// The table without features that are equal in all rows or missing in all; `None` if there are none. A feature that is missing in
     /// some rows only is not constant.
     pub(crate) fn without_constant_features(&self) -> Option<Self> {

@@ -242,6 +242,27 @@ fn stopping_rules_make_the_verdict_mend_labels() {
     assert!(found.verdict.sentence.contains("--first-labels 2"), "{}", found.verdict.sentence);
 }
 
+/// Three labels, and four more if most of them contradict the prediction: rows with three labels need not be unanimous.
+#[test]
+fn numbers_of_labels_that_depend_on_labels_make_the_verdict_mend_labels() {
+    let mut rng = Rng::new(12);
+    let more_if_contradicted = |rng: &mut Rng, p: &[f64], first: usize| {
+        let mut votes = rng.votes(p, first);
+        if votes[0] > votes[1] {
+            votes.iter_mut().zip(rng.votes(p, 4)).for_each(|(all, n)| *all += n);
+        }
+        votes
+    };
+    let found = look(&labelled(&mut rng, 600, |rng, p| more_if_contradicted(rng, p, 3)), &task(0.1));
+    let stopping = found.stopping.expect("k varies");
+    assert!(stopping.is_suspicious() && stopping.stopped_at.is_none(), "{stopping:?}");
+    assert_eq!((found.verdict.advice, stopping.first_labels()), (Advice::MendLabels, Some(3)));
+    assert!(found.verdict.sentence.contains("--first-labels 3"), "{}", found.verdict.sentence);
+    // One label shows nothing of the noise, so keeping the first of every item is no remedy.
+    let single = Stopping::detect(&labelled(&mut rng, 600, |rng, p| more_if_contradicted(rng, p, 1))).unwrap();
+    assert_eq!(single.expect("k varies").first_labels(), None);
+}
+
 #[test]
 fn diagnosis_does_not_depend_on_row_order_or_threads() {
     let table = world(6, 500, 4, noise_then_error);
