@@ -84,6 +84,8 @@ pub struct Joined {
     pub copied: Option<CopiedLabels>,
     /// Labels that differ from the names of classes in capitals or surrounding spaces only.
     pub matched: Option<MatchedLabels>,
+    /// Names of annotators that differ from an earlier one in capitals or surrounding spaces only, and the name they were taken for.
+    pub matched_annotators: Option<MatchedLabels>,
     /// An unused column of the annotations that seems to name the annotators.
     pub unused_annotator: Option<String>,
     /// An unused column of the annotations that seems to hold the times of the labels.
@@ -108,7 +110,7 @@ pub struct CopiedLabels {
     pub of_row: u64,
 }
 
-/// Labels that were taken for the class whose name differs in capitals or surrounding spaces only.
+/// Labels (or annotators) that were taken for the class (or the annotator) whose name differs in capitals or surrounding spaces only.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MatchedLabels {

@@ -56,7 +56,7 @@ impl Labels {
     }
 }
 
-fn lower_case(name: &str) -> String {
+pub(crate) fn lower_case(name: &str) -> String {
     name.trim().to_lowercase()
 }
 

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::num::NonZeroU32;
 
+use super::annotators::Annotators;
 use super::columns::AnnotationColumns;
 use super::findings::{Contradictions, UnknownLabels, add_copy, add_match};
 use super::names::Names;
@@ -12,7 +13,7 @@ use crate::cell::Cell;
 use crate::date::moment;
 use crate::error::{Error, Result, RowAt, listed, shown};
 use crate::frame::{CopiedLabels, MatchedLabels};
-use crate::labels::Labels;
+use crate::labels::{Labels, lower_case};
 use crate::options::{Columns, ReadOptions};
 use crate::suggest::did_you_mean;
 
@@ -62,7 +63,7 @@ pub(super) struct Counter<'a> {
     pub(super) items: Vec<Item>,
     /// Label counts, item by item.
     pub(super) counts: Vec<u32>,
-    pub(super) annotators: Names,
+    pub(super) annotators: Annotators,
     /// The label of each item and annotator: two labels of one annotator are not independent.
     seen: HashMap<(u32, u32), FirstLabel, foldhash::fast::RandomState>,
     pub(super) copied: Option<CopiedLabels>,
@@ -90,7 +91,7 @@ impl<'a> Counter<'a> {
             ids: Names::default(),
             items: Vec::new(),
             counts: Vec::new(),
-            annotators: Names::default(),
+            annotators: Annotators::default(),
             seen: HashMap::default(),
             copied: None,
             matched: None,
@@ -155,12 +156,13 @@ impl<'a> Counter<'a> {
     /// The number and the name of an annotator.
     fn annotator<'c>(&mut self, at: RowAt<'_>, annotator: &'c Cell<'_>) -> Result<(u32, Cow<'c, str>)> {
         let column = self.found.annotator.as_ref().unwrap_or(&self.columns.annotator);
-        let Some(name) = annotator.text().filter(|name| !name.is_empty()) else {
+        let Some(name) = annotator.text().filter(|name| !name.trim().is_empty()) else {
             return Err(at.value(column, "no annotator: name all of them, or drop the column"));
         };
         let number = self.annotators.number(&name);
         if number as usize == self.is_left_out.len() {
-            self.is_left_out.push(self.without.iter().any(|without| *without == name));
+            let lower = lower_case(&name);
+            self.is_left_out.push(self.without.iter().any(|without| lower_case(without) == lower));
         }
         Ok((number, name))
     }

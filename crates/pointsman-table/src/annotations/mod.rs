@@ -1,5 +1,6 @@
 //! Votes from a long table: one label per row, joined to the table by id.
 
+mod annotators;
 mod columns;
 mod counter;
 mod findings;
@@ -47,6 +48,7 @@ pub(crate) struct Join {
     unused_date: Option<String>,
     copied: Option<CopiedLabels>,
     matched: Option<MatchedLabels>,
+    matched_annotators: Option<MatchedLabels>,
     /// Whether the dates of every item's labels differ.
     is_order_known: bool,
 }
@@ -66,6 +68,7 @@ impl Join {
         counter.check_left_out(&name)?;
         let is_order_known = counter.count_by_date();
         let Counter { found, ids, items, counts, annotators, labelled, copied, matched, .. } = counter;
+        let matched_annotators = annotators.matched.clone();
         let annotators = annotators.into_vec();
         let named = (!annotators.is_empty()).then(|| NamedLabels::new(annotators, items.len(), &labelled));
         Ok(Self {
@@ -86,6 +89,7 @@ impl Join {
             unused_date: found.unused_date,
             copied,
             matched,
+            matched_annotators,
             is_order_known,
         })
     }
@@ -188,6 +192,7 @@ impl Join {
             taken: self.taken.clone(),
             copied: self.copied.clone(),
             matched: self.matched.clone(),
+            matched_annotators: self.matched_annotators.clone(),
             unused_annotator: self.unused_annotator.clone(),
             unused_date: self.unused_date.clone(),
             is_sorted_by_annotator: !self.is_order_known
