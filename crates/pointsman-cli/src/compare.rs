@@ -251,6 +251,9 @@ fn print_costs(out: &mut impl Write, found: &Comparison) -> io::Result<()> {
 fn in_words(it: &PolicyCost, baseline: &str) -> Option<String> {
     let difference = it.difference?;
     let [name, baseline] = [it.name.as_str(), baseline].map(render::printable);
+    if difference.estimate == 0.0 && difference.standard_error == Some(0.0) {
+        return Some(format!("{name} decides these rows as {baseline} does, at the same cost."));
+    }
     let digits = decimals(difference.interval.unwrap_or([difference.estimate; 2]));
     let mut interval = difference.interval.map_or(String::new(), |[low, high]| {
         format!(", 95 % interval of the difference {} to {}", fixed(low, digits), fixed(high, digits))

@@ -59,7 +59,7 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<()> {
     report.warnings.extend(words::policy::unused_answers(&task, router.rows()));
     let traffic = replay.traffic(&router, table)?;
     report.warnings.extend(words::policy::limit_missed(&policy, &traffic, &report.evaluation.shares));
-    report.next_step = Some(next_step(args, &report));
+    report.next_step = Some(next_step(args, &report, table.has_votes()));
     let mut written = None;
     if let Some(folder) = &args.output {
         let (detailed, page) = write::all(report, &inputs, folder)?;
@@ -132,7 +132,7 @@ fn warnings(args: &EvaluateArgs, task: &Task, frame: &Frame, report: &Report) ->
 }
 
 /// What to do next.
-fn next_step(args: &EvaluateArgs, report: &Report) -> NextStep {
+fn next_step(args: &EvaluateArgs, report: &Report, has_votes: bool) -> NextStep {
     let (router, layout) = (shell_quoted(&args.router), flags::layout(&args.reading));
     let task = flags::task(&args.task);
     let gain = |name| report.evaluation.best_gain().get(name).copied().flatten();
@@ -140,15 +140,19 @@ fn next_step(args: &EvaluateArgs, report: &Report) -> NextStep {
     if gains.is_some_and(|(pointsman, threshold)| pointsman < threshold) {
         let cells = match report.router.decides_by_row() {
             true => "this forest".to_owned(),
+            false if report.router.cells == 1 => "one cell".to_owned(),
             false => format!("these {} cells", count(report.router.cells)),
         };
+        // diagnose compares partitions on halves of the same rows, which needs labels.
+        let (table, reading) = (shell_quoted(&args.table), flags::reading(&args.reading, Some(&args.votes)));
+        let command = has_votes.then(|| format!("pointsman diagnose {table}{reading}{task}"));
+        let commands: Vec<String> = command.into_iter().collect();
+        let how = if commands.is_empty() { "." } else { "; diagnose compares some on halves of these rows:" };
         return NextStep {
             remark: format!(
-                "The confidence threshold ranks better than {cells}: try other cells, or cells on features, then evaluate again:"
+                "The confidence threshold ranks better than {cells}: try other cells, or cells on features{how}"
             ),
-            commands: vec![format!(
-                "pointsman calibrate calibration.csv{layout} --partition confidence:100 -o other.safetensors"
-            )],
+            commands,
         };
     }
     NextStep {

@@ -395,3 +395,27 @@ fn calibration_items_with_other_votes_are_warned_of() {
     line(path, "calibrate heldout.csv --add-to router.safetensors -o more.safetensors").ok();
     assert!(warned("more.safetensors", "heldout.csv"));
 }
+
+/// Uncertain predictions are wrong and others right, which one cell cannot tell apart.
+#[test]
+fn better_thresholds_lead_to_a_command_that_runs() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let path = folder.path();
+    let (mut items, mut labels) = ("id,prob_a,prob_b\n".to_owned(), "id,label,annotator\n".to_owned());
+    for n in 0..400 {
+        let p = 0.5 + f64::from(n) / 801.0;
+        items += &format!("{n},{p:.6},{:.6}\n", 1.0 - p);
+        let label = if p < 0.7 && n % 5 != 0 { "b" } else { "a" };
+        (0..3).for_each(|place| labels += &format!("{n},{label},ann{}\n", (n + place) % 4));
+    }
+    fs::write(path.join("items.csv"), items).unwrap();
+    fs::write(path.join("labels.csv"), labels).unwrap();
+    let table = "items.csv --annotations labels.csv";
+    line(path, &format!("calibrate {table} --partition confidence:1 -o one.st")).ok();
+    let run = line(path, &format!("evaluate one.st {table} --without ann1 --route expert=0.1 --json")).ok();
+    let next = &run.json()["next_step"];
+    assert!(next["remark"].as_str().unwrap().contains("threshold ranks better"), "{next}");
+    let command = next["commands"][0].as_str().unwrap();
+    assert_eq!(command, format!("pointsman diagnose {table} --without ann1 --route expert=0.1"));
+    line(path, command.strip_prefix("pointsman ").unwrap()).ok();
+}
