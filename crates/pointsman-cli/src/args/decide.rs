@@ -99,12 +99,15 @@ in about three of four cases. Worth is what they are expected to save per \
 thousand queries like the calibration rows.
 
 If the table of --items has votes, its items get more labels; without votes its \
-items are new.
+items are new. Items that have labels, in --annotations or in the router, are \
+not listed as new.
 
 Examples:
   pointsman plan router.safetensors --route expert=0.05 --abstain 0.3
   pointsman plan router.safetensors --task task.toml --label-price 0.1 \\
       --traffic 1000000 --items calibration.csv -o to-label.csv
+  pointsman plan more.safetensors --task task.toml --items pool.csv \\
+      --annotations new-labels.csv -o to-label.csv
   pointsman plan router.safetensors --task task.toml --confidence 0.9 --json"))]
 pub(crate) struct PlanArgs {
     /// The router (- is standard input)

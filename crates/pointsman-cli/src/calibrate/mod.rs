@@ -112,6 +112,11 @@ fn partition(args: &CalibrateArgs) -> anyhow::Result<Partition> {
 
 /// Adds the rows of a table to those of a router.
 fn add_rows(args: &CalibrateArgs, before: &Router, frame: &Frame, tables: usize) -> anyhow::Result<()> {
+    if let Some(columns) = words::table::columns_missing(before, &frame.table) {
+        let router = args.add_to.as_deref().map(shell_quoted).unwrap_or_default();
+        let reason = format!("has no {columns}, which the rows of {router} have: add what is missing to the table");
+        return Err(pointsman_table::Error::File { file: frame.file_of(0).to_owned(), reason }.into());
+    }
     let router = before.with_more_rows(&frame.table).map_err(|error| errors::in_rows(error, frame))?;
     warn_all(warnings::repeated_rows(&frame.table, before));
     save_router(&args.output, &router)?;
@@ -119,6 +124,7 @@ fn add_rows(args: &CalibrateArgs, before: &Router, frame: &Frame, tables: usize)
     warn_all(warnings::weak_estimates(&router, &stats));
     warn_all(words::table::reading(frame));
     warn_all(words::table::labels(frame, &args.votes, Some(before))?);
+    warn_all(words::table::annotators(frame)?);
     if args.json {
         return print_with_warnings(&RouterSummary::new(&frame.table, &router, &stats, None));
     }

@@ -5,15 +5,19 @@ use std::io::{self, Write};
 use pointsman::certify::{CellPlan, Offer, Plan, Purchase};
 use pointsman::{CellId, Router};
 
-use super::items::ListedItems;
-use super::{FIRST_CELLS, purchase};
-use crate::args::{PlanArgs, VotesArgs};
+use super::way::Way;
+use super::{FIRST_CELLS, purchase, ranked};
+use crate::args::PlanArgs;
 use crate::flags::{self, shell_quoted};
-use crate::render::number::{count, counted, decimals, fixed, level, maybe, percent, short};
+use crate::input::is_stream;
+use crate::render::number::{count, counted, decimals, fixed, level, maybe, percent, plain, short};
 use crate::render::style::{self, BOLD, DIM, PLAIN};
 use crate::render::table::Grid;
 use crate::render::{entry, next_step, paragraph};
 use crate::words;
+
+/// The confidence that needs no flag.
+const DEFAULT_CONFIDENCE: f64 = 0.95;
 
 /// Prints the undetermined cells, and what to do about them.
 pub(super) fn print(
@@ -39,21 +43,21 @@ pub(super) fn print(
     );
     paragraph(&mut *out, 0, &text)?;
     writeln!(out)?;
-    print_cells(out, router, found)?;
+    print_cells(out, router, found, args)?;
     writeln!(out)?;
     print_legend(out, found, unit)?;
     writeln!(out)?;
-    paragraph(out, 2, &advice(found, unit, args))
+    paragraph(out, 2, &advice(router, found, unit, args))
 }
 
-fn print_cells(out: &mut impl Write, router: &Router, found: &Plan) -> io::Result<()> {
+fn print_cells(out: &mut impl Write, router: &Router, found: &Plan, args: &PlanArgs) -> io::Result<()> {
     let digits = |value: fn(&CellPlan) -> f64| decimals(found.cells.iter().map(value)).min(4);
     let (worth, at_stake) = (digits(|plan| plan.worth), digits(|plan| plan.at_stake));
     let margin = decimals(found.cells.iter().filter_map(|plan| plan.margin)).min(4);
     let mut grid = Grid::new().number("cell").text("name").number("share").text("action").text("rival");
     grid = grid.numbers(["margin", "worth", "at stake"]);
     grid = grid.numbers(["labels per item", "more items"]).number("labels");
-    for plan in &found.cells {
+    for plan in ranked(found, args) {
         let offer = plan.asked();
         let [more_labels, more_items] = match &offer {
             Some(offer) => [offer.more_labels, offer.more_items],
@@ -94,6 +98,13 @@ fn print_legend(out: &mut impl Write, found: &Plan, unit: &str) -> io::Result<()
         "or about how many more items of the cell, with about as many labels per item as now, two at least where it matters",
     )?;
     line("labels", "labels in all, by the cheaper of the two ways")?;
+    let has_dash = |plan: &CellPlan| match plan.asked() {
+        Some(offer) => offer.more_labels.is_none() || offer.more_items.is_none(),
+        None => true,
+    };
+    if found.cells.iter().any(|plan| plan.margin.is_none() || has_dash(plan)) {
+        line("–", "no reasonable number in this way; for margin: unknown, for worth: no saving is expected")?;
+    }
     let (labels, times) = (Plan::MOST_LABELS, Plan::MOST_TIMES);
     let limits = format!(
         "certain in fewer than three of four cases even with {labels} more labels per item or {times} times the items"
@@ -110,10 +121,10 @@ fn print_legend(out: &mut impl Write, found: &Plan, unit: &str) -> io::Result<()
 }
 
 /// Advice on the labels to buy, in a sentence or two.
-fn advice(found: &Plan, unit: &str, args: &PlanArgs) -> String {
+fn advice(router: &Router, found: &Plan, unit: &str, args: &PlanArgs) -> String {
     let Some(first) = found.begin_with(FIRST_CELLS) else { return advice_without_worth(found, args) };
     if let Some((bought, traffic)) = purchase(found, args).zip(args.traffic) {
-        return advice_on_purchase(found, &bought, traffic, unit, args);
+        return advice_on_purchase((router, found), &bought, traffic, unit, args);
     }
     let mut text = format!(
         "Begin with {}: about {} labels, worth about {} {unit} per thousand queries.{}",
@@ -153,7 +164,13 @@ fn advice_without_worth(found: &Plan, args: &PlanArgs) -> String {
 }
 
 /// The advice if the price of a label and the traffic are known.
-fn advice_on_purchase(found: &Plan, bought: &Purchase, traffic: f64, unit: &str, args: &PlanArgs) -> String {
+fn advice_on_purchase(
+    (router, found): (&Router, &Plan),
+    bought: &Purchase,
+    traffic: f64,
+    unit: &str,
+    args: &PlanArgs,
+) -> String {
     let queries = count(traffic as usize);
     if bought.cells.is_empty() {
         let pays = |offer: Offer| offer.pays_after(args.label_price?);
@@ -163,11 +180,12 @@ fn advice_on_purchase(found: &Plan, bought: &Purchase, traffic: f64, unit: &str,
         });
         return format!("Not worth it: no labels save over {queries} queries what they cost.{from}");
     }
+    let ways = bought.offers.iter().map(|offer| Way::new(offer, found, router).in_words());
     format!(
-        "Worth buying: {} for {}. That costs {} and is expected to save {} over {queries} queries, in {unit}; the rest is \
+        "Worth buying: {} ({}). That costs {} and is expected to save {} over {queries} queries, in {unit}; the rest is \
          not worth it.{}{}",
         counted(bought.labels, "label", "labels"),
-        cells_in_words(&bought.cells),
+        ways.collect::<Vec<_>>().join("; "),
         short(bought.cost),
         short(bought.saving),
         fewer_in_words(found, bought),
@@ -199,7 +217,7 @@ fn queries_in_words(queries: f64) -> String {
 }
 
 /// Cells by their numbers.
-fn cells_in_words(cells: &[CellId]) -> String {
+pub(super) fn cells_in_words(cells: &[CellId]) -> String {
     let which: Vec<String> = cells.iter().map(ToString::to_string).collect();
     format!("{} {}", if which.len() == 1 { "cell" } else { "cells" }, which.join(", "))
 }
@@ -217,65 +235,21 @@ fn uncertain_in_words(found: &Plan, cells: &[CellId]) -> String {
     format!(" {which} cannot be made certain within reason, but {its} labels are expected to save that.")
 }
 
-/// Prints how many items are to be labelled, and what to do with the labels.
-pub(super) fn print_items(out: &mut impl Write, listed: &ListedItems, args: &PlanArgs, unit: &str) -> io::Result<()> {
-    writeln!(out)?;
-    paragraph(&mut *out, 2, &items_in_words(listed, args, unit))?;
-    let Some(items) = args.items.as_ref().filter(|_| listed.items > 0) else { return Ok(()) };
-    let (items, router) = (shell_quoted(items), shell_quoted(&args.router));
-    if listed.have_votes {
-        let kept = VotesArgs { first_labels: None, ..args.votes.clone() };
-        let reading = flags::reading(&args.reading, Some(&kept));
-        let command = format!("pointsman calibrate {items}{reading}{} -o more.safetensors", listed.partition);
-        return next_step(out, "When they have their labels, calibrate again with all labels:", &[command]);
+/// Prints the command that lists the items to label, if labels are worth it.
+pub(super) fn print_next_step(out: &mut impl Write, found: &Plan, args: &PlanArgs) -> io::Result<()> {
+    let is_bought = purchase(found, args).is_none_or(|bought| !bought.cells.is_empty());
+    let is_worth_it = is_bought && found.begin_with(FIRST_CELLS).is_some();
+    if !is_worth_it || is_stream(&args.router) {
+        return Ok(());
     }
-    // Joining the table with the labels leaves out items that nobody labelled.
-    let reading = flags::reading(&args.reading, None);
-    let labels = " --annotations labels.csv";
-    let command = format!("pointsman calibrate {items}{labels}{reading} --add-to {router} -o more.safetensors");
-    next_step(out, "When they have their labels, add these items to those of the router:", &[command])
-}
-
-fn items_in_words(listed: &ListedItems, args: &PlanArgs, unit: &str) -> String {
-    let place = args.output.as_ref().map_or(String::new(), |path| format!(", written to {}", shell_quoted(path)));
-    let mut text = match listed.items {
-        0 => format!("None of the items of the table to label{place}."),
-        items => format!(
-            "{} of the table to label, {} labels in all{place}.",
-            counted(items, "item", "items"),
-            count(listed.labels)
-        ),
-    };
-    if listed.items == 0 && listed.have_votes {
-        text += match args.label_price.is_some() && args.traffic.is_some() {
-            true => " More labels on items that have some are not worth their price:",
-            false => " More labels on items that have some are not recommended:",
-        };
-        text += " give --items a table without votes, whose items are new.";
-    }
-    if listed.missing > 0 {
-        text += &format!(" The plan needs {} more than the table has.", counted(listed.missing, "item", "items"));
-    }
-    if let Some(worth) = listed.worth.filter(|worth| *worth > 0.0) {
-        text += &format!(
-            " Those listed are expected to save {} {unit} per thousand queries, the sum of their column worth.",
-            short(worth)
-        );
-    }
-    if listed.items > 0 && !listed.cells_without_items.is_empty() {
-        let (cells, ways) = (cells_in_words(&listed.cells_without_items), ["new items", "more labels per item"]);
-        let [this, other] = if listed.have_votes { [ways[1], ways[0]] } else { ways };
-        text += &format!(
-            " None are listed for {cells}: the table has no items there that the plan can use, or {this} are not recommended there but \
-             {other} are."
-        );
-    }
-    if listed.not_of_router > 0 {
-        text += &format!(
-            " {} labels and {} not among those that the router estimates from: labels there would not show in its cells.",
-            counted(listed.not_of_router, "other item has", "other items have"),
-            if listed.not_of_router == 1 { "is" } else { "are" }
-        );
-    }
-    text
+    let flag =
+        |name: &str, value: Option<f64>| value.map_or(String::new(), |value| format!(" --{name} {}", plain(value)));
+    let prices = flag("label-price", args.label_price) + &flag("traffic", args.traffic);
+    let confidence = flag("confidence", Some(args.confidence).filter(|confidence| *confidence != DEFAULT_CONFIDENCE));
+    let command = format!(
+        "pointsman plan {}{}{confidence}{prices} --items pool.csv -o to-label.csv",
+        shell_quoted(&args.router),
+        flags::task(&args.task)
+    );
+    next_step(out, "Next, list the items to label, out of a table of items without labels:", &[command])
 }

@@ -4,15 +4,16 @@ use std::path::Path;
 
 use anyhow::bail;
 use pointsman::certify::{ItemToLabel, Offer, Plan};
-use pointsman::{CellId, Router, Table};
-use pointsman_table::{Column, ColumnKind, Frame, Need, TableWriter};
+use pointsman::{CellId, Router};
+use pointsman_table::{Column, ColumnKind, Frame, TableWriter};
 
+use super::candidates::Candidates;
 use super::purchase;
 use crate::args::PlanArgs;
+use crate::errors;
 use crate::flags::shell_quoted_text;
 use crate::render::number::{count, counted};
 use crate::render::warn_all;
-use crate::{errors, input, words};
 
 /// The items of a table to label.
 #[derive(Debug)]
@@ -21,8 +22,14 @@ pub(super) struct ListedItems {
     pub(super) labels: usize,
     /// Whether the table has votes, so that its items get more labels.
     pub(super) have_votes: bool,
+    /// The items to choose from.
+    pub(super) candidates: usize,
+    /// Items that have labels elsewhere, and are left off.
+    pub(super) labelled: usize,
     /// Rows with votes that are not the router's: labels on them would not show in its cells.
     pub(super) not_of_router: usize,
+    /// The router's rows that a table with votes does not have.
+    pub(super) rows_elsewhere: usize,
     /// New items that the plan needs and the table does not have.
     pub(super) missing: usize,
     /// The cells that the plan recommends labels for, but without an item listed.
@@ -33,14 +40,23 @@ pub(super) struct ListedItems {
     pub(super) partition: String,
 }
 
+impl ListedItems {
+    /// The price of their labels, if that of one label is known.
+    pub(super) fn cost(&self, args: &PlanArgs) -> Option<f64> {
+        args.label_price.map(|price| price * self.labels as f64)
+    }
+
+    /// The expected saving of new items over the traffic, if that is known.
+    pub(super) fn saving(&self, args: &PlanArgs) -> Option<f64> {
+        args.traffic.zip(self.worth).map(|(traffic, worth)| worth / 1000.0 * traffic)
+    }
+}
+
 /// Finds the items to label, and writes them to `-o`.
 pub(super) fn list(args: &PlanArgs, router: &Router, found: &Plan, path: &Path) -> anyhow::Result<ListedItems> {
-    let mut options = input::read_options(&args.reading, Some(&args.votes), Need::VotesIfAny);
-    options.classes = Some(router.classes().to_vec());
-    let frame = input::read_frame(path, &options)?;
-    input::check_classes(router, frame.table.classes(), path)?;
-    warn_all(words::table::reading(&frame));
-    let have_votes = frame.table.has_votes();
+    let candidates = Candidates::read(args, router, path)?;
+    let Candidates { frame, have_votes, .. } = &candidates;
+    let have_votes = *have_votes;
     let is_possible = |offer: &Offer| match have_votes {
         true => offer.more_labels.is_some(),
         false => offer.more_items.is_some(),
@@ -53,25 +69,24 @@ pub(super) fn list(args: &PlanArgs, router: &Router, found: &Plan, path: &Path) 
         Some(bought) => bought.cells,
         None => found.asked().into_iter().map(|offer| offer.cell).collect(),
     };
-    let mut items = found.items_of(router, &frame.table, &offers).map_err(|error| errors::in_rows(error, &frame))?;
+    let mut items = found.items_of(router, &frame.table, &offers).map_err(|error| errors::in_rows(error, frame))?;
     cells_without_items.retain(|cell| !items.iter().any(|item| item.cell == *cell));
     // Whoever stops half-way has labelled the items that are worth most.
     let worth_per_label = |item: &ItemToLabel| item.worth / item.labels.max(1) as f64;
     items.sort_by(|a, b| worth_per_label(b).total_cmp(&worth_per_label(a)));
-    if !have_votes {
-        warn_all(labelled_items(router, &frame.table, &items));
-    }
-    warn_all(too_few_annotators(&frame, &items));
+    warn_all(too_few_annotators(frame, &items));
     if let Some(output) = &args.output {
-        write(output, path, &frame, &items)?;
+        write(output, path, frame, &items)?;
     }
     let served = if router.is_recalibrated() { " --recalibrate" } else { "" };
-    let of_router = if have_votes { router.rows_in_common(&frame.table) } else { Vec::new() };
     Ok(ListedItems {
         items: items.len(),
         labels: items.iter().map(|item| item.labels).sum(),
         have_votes,
-        not_of_router: of_router.into_iter().filter(|is_common| !is_common).count(),
+        candidates: frame.table.rows(),
+        labelled: candidates.labelled,
+        not_of_router: candidates.not_of_router,
+        rows_elsewhere: candidates.rows_elsewhere,
         cells_without_items,
         missing: if have_votes { 0 } else { found.items_missing(&items, &offers) },
         worth: (!have_votes).then(|| found.worth_of_listed(&items)),
@@ -116,24 +131,4 @@ fn too_few_annotators(frame: &Frame, listed: &[ItemToLabel]) -> Option<String> {
             count(most)
         )
     })
-}
-
-/// A warning that items listed as new have the prediction of a calibration row; if predictions repeat, only if most of the table does.
-fn labelled_items(router: &Router, table: &Table, listed: &[ItemToLabel]) -> Option<String> {
-    let (known, of) = match router.items_seen(table) {
-        Some(seen) => {
-            let known = listed.iter().filter(|item| seen[item.row]).count();
-            (Some(known).filter(|known| *known > 0)?, counted(listed.len(), "item listed", "items listed"))
-        }
-        None => {
-            let known = router.items_in_common(table);
-            let of = counted(table.rows(), "item", "items") + " to choose from";
-            (Some(known).filter(|known| 2 * known > table.rows())?, of)
-        }
-    };
-    Some(format!(
-        "{} of the {of} have the prediction of a calibration row: these items have labels, which --annotations or columns of votes would \
-         give, and more labels on them are worth less than new items",
-        count(known)
-    ))
 }

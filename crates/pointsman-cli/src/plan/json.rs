@@ -6,7 +6,8 @@ use pointsman::policy::Promise;
 use serde::Serialize;
 
 use super::items::ListedItems;
-use super::{FIRST_CELLS, purchase};
+use super::way::Way;
+use super::{FIRST_CELLS, purchase, ranked};
 use crate::args::PlanArgs;
 
 /// A plan.
@@ -40,6 +41,8 @@ struct PurchaseReport {
     labels: usize,
     cost: f64,
     saving: f64,
+    /// The labels to buy in each cell.
+    ways: Vec<Way>,
 }
 
 /// The first cells to label, the number of labels, and their worth per thousand queries.
@@ -59,6 +62,13 @@ struct ItemsReport {
     worth: Option<f64>,
     /// New items that the plan needs and the table does not have.
     missing: usize,
+    /// Items of the table that have labels elsewhere, and are left off the list.
+    labelled: usize,
+    /// The price of the labels, and their expected saving over the traffic; only with a price, and traffic.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    saving: Option<f64>,
     /// The file they were written to, if any.
     output: Option<String>,
 }
@@ -168,6 +178,7 @@ pub(super) fn report(
                 labels: bought.labels,
                 cost: bought.cost,
                 saving: bought.saving,
+                ways: bought.offers.iter().map(|offer| Way::new(offer, found, router)).collect(),
             },
         ),
         begin_with: found.begin_with(FIRST_CELLS).map(|first| FirstCells {
@@ -180,8 +191,11 @@ pub(super) fn report(
             labels: listed.labels,
             worth: listed.worth,
             missing: listed.missing,
+            labelled: listed.labelled,
+            cost: listed.cost(args),
+            saving: listed.saving(args),
             output: args.output.as_ref().map(|path| path.display().to_string()),
         }),
-        cells: found.cells.iter().map(|plan| OpenCell::new(plan, router, args)).collect(),
+        cells: ranked(found, args).into_iter().map(|plan| OpenCell::new(plan, router, args)).collect(),
     }
 }

@@ -1,15 +1,18 @@
 //! `pointsman plan`: which labels to buy next, and what they are worth.
 
+mod candidates;
 mod human;
 mod items;
+mod items_in_words;
 mod json;
+mod way;
 
 use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::bail;
 use pointsman::Task;
-use pointsman::certify::{Plan, Purchase};
+use pointsman::certify::{CellPlan, Offer, Plan, Purchase};
 
 use crate::args::PlanArgs;
 use crate::json::print_with_warnings;
@@ -51,7 +54,9 @@ pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<()> {
     human::print(&mut out, &router, &found, unit, args)?;
     words::policy::print_perfect_oracles(&mut out, &task)?;
     if let Some(listed) = &listed {
-        human::print_items(&mut out, listed, args, unit)?;
+        items_in_words::print(&mut out, listed, args, unit)?;
+    } else {
+        human::print_next_step(&mut out, &found, args)?;
     }
     Ok(out.flush()?)
 }
@@ -83,4 +88,15 @@ fn check(args: &PlanArgs) -> anyhow::Result<Task> {
 /// The labels that are worth their price; `None` without a price or traffic.
 fn purchase(found: &Plan, args: &PlanArgs) -> Option<Purchase> {
     args.label_price.zip(args.traffic).map(|(price, traffic)| found.purchase(price, traffic))
+}
+
+/// The undetermined cells, largest worth per label first; cells whose labels are not worth buying come last.
+fn ranked<'a>(found: &'a Plan, args: &PlanArgs) -> Vec<&'a CellPlan> {
+    let bought = purchase(found, args);
+    let is_worth_it = |plan: &CellPlan| bought.as_ref().is_none_or(|bought| bought.cells.contains(&plan.cell));
+    let worth = |plan: &CellPlan| plan.asked().as_ref().map_or(f64::NEG_INFINITY, Offer::worth_per_label);
+    let mut cells: Vec<(bool, f64, &CellPlan)> =
+        found.cells.iter().map(|plan| (is_worth_it(plan), worth(plan), plan)).collect();
+    cells.sort_by(|a, b| b.0.cmp(&a.0).then(b.1.total_cmp(&a.1)));
+    cells.into_iter().map(|(_, _, plan)| plan).collect()
 }

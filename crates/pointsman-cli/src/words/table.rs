@@ -41,7 +41,18 @@ pub(crate) fn reading(frame: &Frame) -> Vec<String> {
 
 /// The columns and labels that a join assumed, and the ids that only one of the two tables has.
 fn join(joined: &Joined) -> Vec<String> {
-    let Joined { file, rows, not_annotated, not_in_table, taken, copied, matched, unused_annotator, .. } = joined;
+    let Joined {
+        file,
+        rows,
+        not_annotated,
+        not_in_table,
+        taken,
+        copied,
+        matched,
+        matched_annotators,
+        unused_annotator,
+        ..
+    } = joined;
     let mut sentences = Vec::new();
     if !taken.is_empty() {
         let (keys, names): (Vec<_>, Vec<_>) = taken.iter().map(|(key, name)| (*key, name.as_str())).unzip();
@@ -68,6 +79,14 @@ fn join(joined: &Joined) -> Vec<String> {
             pairs.join(", ")
         ));
     }
+    if let Some(MatchedLabels { rows, labels, .. }) = matched_annotators {
+        let pairs: Vec<String> = labels.iter().map(|(name, first)| format!("{name:?} as {first}")).collect();
+        sentences.push(format!(
+            "{file}: {} an annotator by a name that differs from an earlier one in capitals or spaces only, taken for one annotator: {}",
+            counted(*rows, "row has", "rows have"),
+            pairs.join(", ")
+        ));
+    }
     if not_annotated.count > 0 {
         sentences.push(format!(
             "{} no annotation in {file} ({}) and {} left out; {} joined (--strict refuses this)",
@@ -86,6 +105,25 @@ fn join(joined: &Joined) -> Vec<String> {
         ));
     }
     sentences
+}
+
+/// The columns that the rows of a router have and a table lacks, without which its rows cannot be added; `None` if it has all.
+pub(crate) fn columns_missing(router: &Router, table: &Table) -> Option<String> {
+    /// The largest number of columns listed.
+    const MAX_LISTED: usize = 6;
+    let lacks_oracle = |name: &str| !table.oracles().any(|(own, _)| own == name);
+    let oracles = router.rows().oracles().map(|(name, _)| name).filter(|name| lacks_oracle(name));
+    let answers = oracles.flat_map(|name| router.classes().iter().map(move |class| format!("oracle_{name}_{class}")));
+    let features = router.rows().feature_names().iter().filter(|name| !table.feature_names().contains(name));
+    let missing: Vec<String> = features.map(|name| format!("x_{name}")).chain(answers).collect();
+    let more = missing.len().saturating_sub(MAX_LISTED);
+    let listed = missing.iter().take(MAX_LISTED).cloned().collect::<Vec<_>>().join(", ");
+    match (missing.len(), more) {
+        (0, _) => None,
+        (1, _) => Some(format!("column {listed}")),
+        (_, 0) => Some(format!("columns {listed}")),
+        _ => Some(format!("columns {listed} and {more} more")),
+    }
 }
 
 /// The first ids, and whether there are more.
@@ -165,9 +203,13 @@ pub(crate) fn labels(frame: &Frame, votes: &VotesArgs, planned: Option<&Router>)
         let first = u64::from(first.get());
         let fewer = (0..table.rows()).filter(|&row| labels(row) < first).count();
         if fewer > 0 {
+            let fewest = (0..table.rows()).map(labels).min().unwrap_or(0);
+            let remedy = match fewest {
+                0 | 1 => "leave these rows out of the table, since one label shows nothing of the noise".to_owned(),
+                fewest => format!("choose as few labels as every row has, --first-labels {fewest}"),
+            };
             sentences.push(format!(
-                "{} fewer than {first} labels and {} all: choose as few labels as every row has, or their number may depend on what \
-                 they say",
+                "{} fewer than {first} labels and {} all: {remedy}, or their number may depend on what they say",
                 counted(fewer, "row has", "rows have"),
                 if fewer == 1 { "keeps" } else { "keep" }
             ));

@@ -178,7 +178,7 @@ fn plans_write_the_items_to_label() {
 }
 
 /// Without prices every item that the plan asks for is listed, whether or not its labels are expected to change an action; calibration items
-/// that are taken for new ones are warned of before anyone pays for their labels.
+/// without their votes are left off, so that nobody pays for their labels again.
 #[test]
 fn plans_without_prices_list_all_recommended_items() {
     let folder = workshop();
@@ -204,7 +204,8 @@ fn plans_without_prices_list_all_recommended_items() {
     assert_eq!(missing > 0, run.words().contains("more than the table has"), "{run:?}");
     assert!(!run.stderr.contains("calibration row"), "{run:?}");
     let run = line(path, &format!("plan router.safetensors {TASK} --items known.csv")).ok();
-    assert!(run.stderr.contains("listed have the prediction of a calibration row"), "{run:?}");
+    assert!(run.stderr.contains("items have the prediction of a calibration row and are left off"), "{run:?}");
+    assert!(run.words().contains("No items to label: all items of the table have labels already"), "{run:?}");
 }
 
 #[test]

@@ -214,6 +214,23 @@ fn labels_that_stop_on_agreement_are_reported_and_first_labels_help() {
         "{displayed:?}"
     );
 
+    assert!(
+        displayed.stdout.contains(&format!("pointsman diagnose {votes} --first-labels 2 --route 0.05")),
+        "{displayed:?}"
+    );
+    // Rows with one label cannot be cured by fewer labels.
+    let labels = fs::read_to_string(folder.path().join("labels.csv")).unwrap() + "400,yes\n";
+    let items = fs::read_to_string(folder.path().join("items.csv")).unwrap() + "400,0.5,0.5\n";
+    fs::write(folder.path().join("single-labels.csv"), labels).unwrap();
+    fs::write(folder.path().join("single.csv"), items).unwrap();
+    let single =
+        "calibrate single.csv --annotations single-labels.csv --first-labels 2 -o d.st --partition confidence:5";
+    let warned = line(folder.path(), single).ok().stderr;
+    assert!(
+        warned.contains("1 row has fewer than 2 labels and keeps all: leave these rows out of the table"),
+        "{warned}"
+    );
+
     let cured =
         line(folder.path(), &format!("calibrate {votes} --first-labels 2 -o b.st --partition confidence:5 --json"))
             .ok();

@@ -26,6 +26,7 @@ mod output;
 mod readme;
 mod report_page;
 mod reproduce;
+mod second_round;
 mod show;
 mod tables;
 mod task;

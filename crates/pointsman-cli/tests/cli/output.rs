@@ -94,7 +94,7 @@ fn json_has_the_numbers_of_the_terminal() {
                 ("worth", "/cells/0/worth"),
                 ("at stake", "/cells/0/at_stake"),
                 ("Begin with", "/begin_with/cells/0"),
-                ("of the table to label", "/items/items"),
+                ("to label", "/items/items"),
             ],
         ),
         (

@@ -171,7 +171,11 @@ fn plan_prints_the_command_that_adds_new_items() {
     )
     .ok();
     if fs::read_to_string(folder.path().join("new.csv")).unwrap().lines().count() > 1 {
-        assert!(suggested(&run.stdout).starts_with("calibrate pool.csv --annotations labels.csv"), "{}", run.stdout);
+        assert!(
+            suggested(&run.stdout).starts_with("calibrate pool.csv --annotations new-labels.csv"),
+            "{}",
+            run.stdout
+        );
     }
 }
 

@@ -1,0 +1,127 @@
+//! The items of a table that can be labelled.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use anyhow::bail;
+use pointsman::Router;
+use pointsman_table::{Frame, Need};
+
+use crate::args::PlanArgs;
+use crate::render::number::{count, counted};
+use crate::render::{self, warn_all};
+use crate::{errors, input, words};
+
+/// The items of a table that can be labelled.
+#[derive(Debug)]
+pub(super) struct Candidates {
+    pub(super) frame: Frame,
+    /// Whether the items have votes, so that they get more labels; otherwise they are new.
+    pub(super) have_votes: bool,
+    /// Items without votes here that have labels elsewhere, and are left off.
+    pub(super) labelled: usize,
+    /// Rows with votes that are not the router's: labels on them would not show in its cells.
+    pub(super) not_of_router: usize,
+    /// The router's rows that a table with votes does not have.
+    pub(super) rows_elsewhere: usize,
+}
+
+impl Candidates {
+    pub(super) fn read(args: &PlanArgs, router: &Router, path: &Path) -> anyhow::Result<Self> {
+        let mut options = input::read_options(&args.reading, Some(&args.votes), Need::VotesIfAny);
+        options.classes = Some(router.classes().to_vec());
+        let frame = input::read_frame(path, &options)?;
+        input::check_classes(router, frame.table.classes(), path)?;
+        if !frame.table.has_votes() {
+            warn_all(missing_columns(router, &frame, path));
+            return Self::new_items(router, frame, None);
+        }
+        let labelled = frame.table.rows();
+        let common = router.rows_in_common(&frame.table).into_iter().filter(|is_common| *is_common).count();
+        let rows_elsewhere = router.rows().rows().saturating_sub(common);
+        let unlabelled = frame.joined.as_ref().map_or(0, |joined| joined.not_annotated.count);
+        // A calibration table has the router's rows, and few of its items have no labels. Other tables are asked for new items.
+        if unlabelled > 0 && (rows_elsewhere > 0 || unlabelled > labelled) {
+            if input::is_stream(path) {
+                bail!("--items -: a table in which some items have no labels is read twice: give it as a file");
+            }
+            warn_all(missing_columns(router, &frame, path));
+            options = input::read_options(&args.reading, None, Need::Predictions);
+            options.classes = Some(router.classes().to_vec());
+            return Self::new_items(router, input::read_frame(path, &options)?, frame.ids);
+        }
+        warn_all(words::table::reading(&frame));
+        let not_of_router = labelled - common;
+        Ok(Self { frame, have_votes: true, labelled: 0, not_of_router, rows_elsewhere })
+    }
+
+    /// The items of a table without votes that have no labels elsewhere: neither by their ids nor in the router.
+    fn new_items(router: &Router, mut frame: Frame, labelled: Option<Vec<String>>) -> anyhow::Result<Self> {
+        warn_all(words::table::reading(&frame));
+        // Errors name rows as they are in the file, so they come before rows are left out.
+        router.find_cells(&frame.table).map_err(|error| errors::in_rows(error, &frame))?;
+        let all = frame.table.rows();
+        if let (Some(labelled), Some(ids)) = (labelled, &frame.ids) {
+            let labelled: HashSet<String> = labelled.into_iter().collect();
+            let keep: Vec<bool> = ids.iter().map(|id| !labelled.contains(id)).collect();
+            keep_rows(&mut frame, &keep);
+        }
+        let annotated = all - frame.table.rows();
+        if annotated > 0 {
+            let items = counted(annotated, "item has", "items have");
+            render::warn(format!(
+                "{items} labels in --annotations: new items are listed from the other {}",
+                count(all - annotated)
+            ));
+        }
+        match router.items_seen(&frame.table) {
+            Some(seen) => keep_rows(&mut frame, &seen.into_iter().map(|seen| !seen).collect::<Vec<bool>>()),
+            None => warn_all(repeated_predictions(router, &frame)),
+        }
+        let known = all - annotated - frame.table.rows();
+        if known > 0 {
+            let items = counted(known, "item has", "items have");
+            render::warn(format!(
+                "{items} the prediction of a calibration row and {} left off the list, so that nobody pays for labels that the router has",
+                if known == 1 { "is" } else { "are" }
+            ));
+        }
+        let labelled = annotated + known;
+        Ok(Self { frame, have_votes: false, labelled, not_of_router: 0, rows_elsewhere: 0 })
+    }
+}
+
+/// Leaves rows out.
+fn keep_rows(frame: &mut Frame, keep: &[bool]) {
+    frame.table = frame.table.keep_rows(|row| keep[row]);
+    let mut kept = keep.iter();
+    frame.rows.retain(|_| kept.next().is_some_and(|kept| *kept));
+    if let Some(ids) = &mut frame.ids {
+        let mut kept = keep.iter();
+        ids.retain(|_| kept.next().is_some_and(|kept| *kept));
+    }
+}
+
+/// A warning that new items lack columns without which `--add-to` refuses them, once their labels are paid for.
+fn missing_columns(router: &Router, frame: &Frame, path: &Path) -> Option<String> {
+    words::table::columns_missing(router, &frame.table).map(|columns| {
+        format!(
+            "{}: has no {columns}, which the router's rows have: calibrate --add-to needs them beside the labels, so add them before \
+             labels are bought",
+            path.display()
+        )
+    })
+}
+
+/// A warning that new items have the prediction of a calibration row, where predictions repeat too often to say which.
+fn repeated_predictions(router: &Router, frame: &Frame) -> Option<String> {
+    let (known, all) = (router.items_in_common(&frame.table), frame.table.rows());
+    (2 * known > all).then(|| {
+        format!(
+            "{} of the {} to choose from have the prediction of a calibration row: these items have labels, which --annotations or \
+             columns of votes would give, and more labels on them are worth less than new items",
+            count(known),
+            counted(all, "item", "items")
+        )
+    })
+}

@@ -1,0 +1,231 @@
+//! Labels bought in rounds: from a plan to new labels, to a router with more rows, to the next plan.
+
+use std::collections::HashSet;
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use pointsman_testing::Lcg;
+use tempfile::TempDir;
+
+use crate::{Run, line, parse_csv};
+
+const TASK: &str = "--route gpt=0.05,measured --route expert=0.12 --abstain 0.45 --confidence 0.99";
+
+/// An item with answers of a measured oracle, as a row of a table, and the probability that an annotator says yes.
+fn item(random: &mut Lcg, id: &str) -> (String, f64) {
+    let p = 0.02 + 0.96 * random.uniform();
+    let truth = if random.uniform() < 0.4 { 0.5 } else { p };
+    let answer = if truth > 0.5 { 0.9 } else { 0.1 };
+    (format!("{id},{:.6},{p:.6},{:.1},{answer:.1}\n", 1.0 - p, 1.0 - answer), truth)
+}
+
+/// Labels of three of six annotators.
+fn labels_of(random: &mut Lcg, id: &str, truth: f64, labels: usize) -> String {
+    let first = random.below(6);
+    let mut text = String::new();
+    for place in 0..labels {
+        let label = if random.uniform() < truth { "yes" } else { "no" };
+        writeln!(text, "{id},{label},ann{}", (first + place) % 6).unwrap();
+    }
+    text
+}
+
+/// A folder with `items.csv` and their `labels.csv`, `pool.csv` without labels, and `router.safetensors`; also the truth of the pool.
+fn first_round() -> (TempDir, Vec<f64>) {
+    let folder = TempDir::new().unwrap();
+    let mut random = Lcg::new(17);
+    let header = "id,prob_no,prob_yes,oracle_gpt_no,oracle_gpt_yes\n";
+    let (mut items, mut pool, mut labels) = (header.to_owned(), header.to_owned(), "id,label,annotator\n".to_owned());
+    for n in 0..500 {
+        let (row, truth) = item(&mut random, &format!("i{n}"));
+        items += &row;
+        labels += &labels_of(&mut random, &format!("i{n}"), truth, 3);
+    }
+    let mut truths = Vec::new();
+    for n in 0..400 {
+        let (row, truth) = item(&mut random, &format!("new{n}"));
+        pool += &row;
+        truths.push(truth);
+    }
+    for (name, text) in [("items.csv", items), ("labels.csv", labels), ("pool.csv", pool)] {
+        fs::write(folder.path().join(name), text).unwrap();
+    }
+    let calibrate = "calibrate items.csv --annotations labels.csv --partition confidence:4 -o router.safetensors";
+    line(folder.path(), calibrate).ok();
+    (folder, truths)
+}
+
+/// The last command that was printed, without the name of the program.
+fn suggested(run: &Run) -> String {
+    let words = run.words();
+    let at = words.rfind("pointsman ").unwrap_or_else(|| panic!("no command: {run:?}"));
+    words[at + "pointsman ".len()..].replace("\\ ", "")
+}
+
+fn listed(path: &Path, file: &str) -> Vec<String> {
+    let (_, rows) = parse_csv(&fs::read_to_string(path.join(file)).unwrap());
+    rows.into_iter().map(|row| row[0].clone()).collect()
+}
+
+#[test]
+fn second_round_lists_only_items_without_labels() {
+    let (folder, truths) = first_round();
+    let path = folder.path();
+    let run = line(path, &format!("plan router.safetensors {TASK} --items pool.csv -o list.csv")).ok();
+    let first = listed(path, "list.csv");
+    assert!(first.len() >= 20, "{run:?}");
+    let add = suggested(&run);
+    let expected = "calibrate pool.csv --annotations new-labels.csv --add-to router.safetensors -o more.safetensors";
+    assert_eq!(add, expected);
+    // Only the first items come back with labels.
+    let mut random = Lcg::new(3);
+    let mut labels = "id,label,annotator\n".to_owned();
+    for id in &first[..first.len() / 2] {
+        let n: usize = id.strip_prefix("new").unwrap().parse().unwrap();
+        labels += &labels_of(&mut random, id, truths[n], 3);
+    }
+    fs::write(path.join("new-labels.csv"), labels).unwrap();
+    line(path, &add).ok();
+    let labelled: HashSet<&String> = first[..first.len() / 2].iter().collect();
+    for annotations in [" --annotations new-labels.csv", ""] {
+        let plan = format!("plan more.safetensors {TASK} --items pool.csv{annotations} -o second.csv");
+        let run = line(path, &plan).ok();
+        let second = listed(path, "second.csv");
+        assert!(!second.is_empty() && second.iter().all(|id| !labelled.contains(id)), "{second:?}");
+        let counted = match annotations {
+            "" => "left off the list".to_owned(),
+            _ => format!("{} items have labels in --annotations", labelled.len()),
+        };
+        assert!(run.stderr.contains(&counted) && !run.stderr.contains("were left out"), "{run:?}");
+        // The next router has another name than this one, and keeps its rows.
+        let next = suggested(&run);
+        assert!(next.ends_with("--add-to more.safetensors -o more-2.safetensors"), "{next}");
+        // Nor are the labels that it has added again.
+        assert_eq!(next.contains("--annotations new-labels-2.csv"), !annotations.is_empty(), "{next}");
+    }
+    let plan = format!("plan more.safetensors {TASK} --items pool.csv --annotations new-labels.csv --without ann1");
+    let run = line(path, &plan).ok();
+    assert!(suggested(&run).contains("--annotations new-labels-2.csv --without ann1 --add-to"), "{run:?}");
+    // More labels on the items of a part of the router: calibrating on them alone would lose its other rows.
+    let labelled: String = {
+        let pool = fs::read_to_string(path.join("pool.csv")).unwrap();
+        let is_kept =
+            |row: &&str| row.starts_with("id,") || labelled.iter().any(|id| row.starts_with(&format!("{id},")));
+        pool.lines().filter(is_kept).map(|row| format!("{row}\n")).collect()
+    };
+    fs::write(path.join("part.csv"), labelled).unwrap();
+    let run = line(path, &format!("plan more.safetensors {TASK} --items part.csv --annotations new-labels.csv")).ok();
+    assert!(!run.stdout.contains("pointsman calibrate"), "{run:?}");
+}
+
+#[test]
+fn columns_that_added_rows_need_are_named_before_labels_are_bought() {
+    let (folder, _) = first_round();
+    let path = folder.path();
+    let bare: String = fs::read_to_string(path.join("pool.csv"))
+        .unwrap()
+        .lines()
+        .map(|row| row.split(',').take(3).collect::<Vec<_>>().join(",") + "\n")
+        .collect();
+    fs::write(path.join("bare.csv"), bare).unwrap();
+    let columns = "has no columns oracle_gpt_no, oracle_gpt_yes, which the ";
+    let run = line(path, &format!("plan router.safetensors {TASK} --items bare.csv -o list.csv")).ok();
+    assert!(run.stderr.contains(columns), "{run:?}");
+    let run = line(path, &format!("plan router.safetensors {TASK} --items pool.csv -o list.csv")).ok();
+    assert!(!run.stderr.contains("has no column"), "{run:?}");
+    fs::write(path.join("new-labels.csv"), "id,label\nnew1,yes\nnew1,no\n").unwrap();
+    let add = "calibrate bare.csv --annotations new-labels.csv --add-to router.safetensors -o more.safetensors";
+    let run = line(path, add);
+    assert!(run.code == 2 && run.stderr.contains(columns), "{run:?}");
+}
+
+/// One annotator of the new labels says the same of every item.
+#[test]
+fn annotators_of_added_labels_are_tested() {
+    let (folder, truths) = first_round();
+    let path = folder.path();
+    let mut random = Lcg::new(5);
+    let mut labels = "id,label,annotator\n".to_owned();
+    for (n, truth) in truths.iter().enumerate() {
+        labels += &labels_of(&mut random, &format!("new{n}"), *truth, 4);
+        writeln!(labels, "new{n},yes,lazy").unwrap();
+    }
+    fs::write(path.join("new-labels.csv"), labels).unwrap();
+    let add = "calibrate pool.csv --annotations new-labels.csv --add-to router.safetensors -o more.safetensors";
+    let run = line(path, add).ok();
+    assert!(run.stderr.contains("by more than chance explains") && run.stderr.contains("lazy"), "{run:?}");
+}
+
+#[test]
+fn plans_say_what_to_buy_in_each_cell_and_what_the_list_costs() {
+    let (folder, _) = first_round();
+    let path = folder.path();
+    let prices = "--label-price 0.001 --traffic 1000000";
+    let run = line(path, &format!("plan router.safetensors {TASK} {prices} --json")).ok();
+    let plan = run.json();
+    let ways = plan["purchase"]["ways"].as_array().unwrap();
+    assert!(!ways.is_empty(), "{plan}");
+    let number = |way: &serde_json::Value, key: &str| way[key].as_u64().unwrap_or(0);
+    for way in ways {
+        let by_items = number(way, "new_items") * number(way, "labels_per_new_item");
+        let by_labels = number(way, "present_items") * number(way, "more_labels_per_item");
+        assert_eq!(by_items + by_labels, number(way, "labels"), "{way}");
+        assert!(by_items == 0 || by_labels == 0, "{way}");
+    }
+    let run = line(path, &format!("plan router.safetensors {TASK} {prices}")).ok();
+    assert!(run.words().contains("new item") || run.words().contains("on each of the"), "{run:?}");
+    let next = suggested(&run);
+    assert!(next.contains(prices) && next.ends_with("--items pool.csv -o to-label.csv"), "{next}");
+    let run = line(path, &next).ok();
+    assert!(
+        run.words().contains("over 1,000,000 queries, in Brier points. ") || run.words().contains("No items to label")
+    );
+    // Labels per worth decrease; cells whose labels are not worth buying come last.
+    let bought: Vec<u64> =
+        plan["purchase"]["cells"].as_array().unwrap().iter().filter_map(|cell| cell.as_u64()).collect();
+    let cells = plan["cells"].as_array().unwrap();
+    let worth = |cell: &serde_json::Value| {
+        let asked = &cell["asked"];
+        asked["worth"].as_f64().map_or(f64::NEG_INFINITY, |worth| worth / asked["labels"].as_f64().unwrap())
+    };
+    let order: Vec<(bool, f64)> =
+        cells.iter().map(|cell| (bought.contains(&cell["cell"].as_u64().unwrap()), worth(cell))).collect();
+    assert!(order.windows(2).all(|pair| pair[0] >= pair[1]), "{order:?}");
+}
+
+/// One person who types a name in two ways labels an item once.
+#[test]
+fn annotators_are_one_if_their_names_differ_in_capitals_only() {
+    let (folder, _) = first_round();
+    let path = folder.path();
+    let labels = fs::read_to_string(path.join("labels.csv")).unwrap();
+    let untidy: String = labels
+        .lines()
+        .enumerate()
+        .map(|(n, row)| if n % 7 == 6 { row.replace(",ann", ", Ann") + " \n" } else { format!("{row}\n") })
+        .collect();
+    fs::write(path.join("untidy.csv"), untidy).unwrap();
+    let diagnose = |labels: &str| line(path, &format!("diagnose items.csv --annotations {labels} --json")).ok();
+    let (tidy, untidy) = (diagnose("labels.csv"), diagnose("untidy.csv"));
+    assert!(untidy.stderr.contains("in capitals or spaces only, taken for one annotator"), "{untidy:?}");
+    assert!(!tidy.stderr.contains("taken for one annotator"), "{tidy:?}");
+    assert_eq!(
+        tidy.json()["annotators"].as_array().unwrap().len(),
+        untidy.json()["annotators"].as_array().unwrap().len()
+    );
+    let calibrate =
+        "calibrate items.csv --annotations untidy.csv --without ANN1 -o r.st --partition confidence:2 --json";
+    assert!(line(path, calibrate).ok().json()["labels"]["max"].as_u64() <= Some(3));
+}
+
+#[test]
+fn policies_that_decide_alike_are_called_alike() {
+    let (folder, _) = first_round();
+    let path = folder.path();
+    fs::copy(path.join("router.safetensors"), path.join("copy.safetensors")).unwrap();
+    let compare =
+        "compare router.safetensors copy.safetensors items.csv --annotations labels.csv --route gpt=0.05,measured";
+    let run = line(path, compare).ok();
+    assert!(run.words().contains("copy.safetensors decides these rows as router.safetensors does"), "{run:?}");
+}
