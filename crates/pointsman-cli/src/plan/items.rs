@@ -35,7 +35,7 @@ pub(super) struct ListedItems {
 
 /// Finds the items to label, and writes them to `-o`.
 pub(super) fn list(args: &PlanArgs, router: &Router, found: &Plan, path: &Path) -> anyhow::Result<ListedItems> {
-    let mut options = input::read_options(&args.reading, Some(&args.votes), Need::VotesIfAny);
+    let mut options = input::read_options(&args.reading, Some(&args.votes), Need::VotesIfAny)?;
     options.classes = Some(router.classes().to_vec());
     let frame = input::read_frame(path, &options)?;
     input::check_classes(router, frame.table.classes(), path)?;
