@@ -210,7 +210,7 @@ fn suggested_prices_leave_a_choice() {
     assert!(largest < 1.0, "{suggested}: {shares}");
 }
 
-/// The cells of a tree whose labels are equally noisy have one irreducible loss; the legend says so, and only then.
+/// A model that answers equally well everywhere costs the same in all cells of a tree; the legend says so, and only then.
 #[test]
 fn equal_costs_in_all_cells_are_explained() {
     let folder = TempDir::new().unwrap();
@@ -218,26 +218,27 @@ fn equal_costs_in_all_cells_are_explained() {
     let mut seen = [false; 2];
     for seed in 0..8 {
         let mut random = Lcg::new(seed);
-        let mut text = "prob_a,prob_b,x_load,votes_a,votes_b\n".to_owned();
+        let mut text = "prob_a,prob_b,x_load,oracle_llm_a,oracle_llm_b,votes_a,votes_b\n".to_owned();
         for _ in 0..400 {
             let load = random.uniform();
             let truth = if load < 0.5 { 0.8 } else { 0.2 };
             let votes = (0..3).filter(|_| random.uniform() < truth).count();
-            writeln!(text, "0.7,0.3,{load:.3},{votes},{}", 3 - votes).unwrap();
+            let rest = 1.0 - truth;
+            writeln!(text, "0.7,0.3,{load:.3},{truth},{rest:.1},{votes},{}", 3 - votes).unwrap();
         }
         fs::write(path.join("t.csv"), text).unwrap();
         shell(path, "calibrate t.csv --partition tree -o r.safetensors").ok();
-        let found = shell(path, "show r.safetensors --route 0.1 --json").ok().json();
+        let found = shell(path, "show r.safetensors --route llm=0.1,measured --json").ok().json();
         let costs: Vec<f64> = found["cells"]
             .as_array()
             .unwrap()
             .iter()
-            .map(|cell| cell["costs"]["route:oracle"].as_f64().unwrap())
+            .map(|cell| cell["costs"]["route:llm"].as_f64().unwrap())
             .collect();
         assert!(costs.len() > 1, "{costs:?}");
         let are_equal = costs.iter().all(|cost| (cost - costs[0]).abs() < 1e-9);
-        let shown = shell(path, "show r.safetensors --route 0.1").ok().words();
-        assert_eq!(shown.contains("route:oracle costs the same in all cells"), are_equal, "{shown}");
+        let shown = shell(path, "show r.safetensors --route llm=0.1,measured").ok().words();
+        assert_eq!(shown.contains("route:llm costs the same in all cells"), are_equal, "{shown}");
         seen[usize::from(are_equal)] = true;
     }
     assert_eq!(seen, [true; 2]);
