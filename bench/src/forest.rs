@@ -97,7 +97,9 @@ pub(crate) fn run(lines: &mut Lines) -> Outcome<()> {
 fn growth(lines: &mut Lines) -> Outcome<()> {
     let seconds = |rows: usize| {
         let table = data::table_with_features(rows, CLASSES, FEATURES, 7);
-        median(1, || Router::calibrate(black_box(&table), &Partition::forest(TREES)).map(|router| drop(black_box(router))))
+        median(1, || {
+            Router::calibrate(black_box(&table), &Partition::forest(TREES)).map(|router| drop(black_box(router)))
+        })
     };
     let [few, many] = [seconds(FEW_ROWS)?, seconds(MANY_ROWS)?];
     add_line(
