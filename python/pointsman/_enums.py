@@ -40,7 +40,7 @@ class Reason(StrEnum):
     SPARSE = "sparse"
     """There are too few calibration rows or labels to give another reason."""
     DEGRADED = "degraded"
-    """A cap or an unavailable route forced the next-best action."""
+    """A cap, a limit on routing or an unavailable route forced the next-best action."""
 
 
 class Support(StrEnum):

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use pointsman::evaluate::{Comparison, PolicyCost};
+use pointsman::task::TaskSummary;
 use pointsman::{Replay, Router, Table, Task};
 use pointsman_table::{Format, Frame, Need};
 
@@ -13,7 +14,7 @@ use crate::args::CompareArgs;
 use crate::evaluate::human::truth_in_words;
 use crate::failure::Hint;
 use crate::progress::Progress;
-use crate::render::number::{counted, decimals, fixed, maybe, percent};
+use crate::render::number::{counted, decimals, fixed, maybe, percent, plain};
 use crate::render::style::{BAD, BOLD, DIM, GOOD, PLAIN, WARN};
 use crate::render::table::Grid;
 use crate::render::{self, paragraph, warn_all};
@@ -31,7 +32,7 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
         )));
     }
     let loaded = routers.iter().map(|path| input::load_router(path)).collect::<anyhow::Result<Vec<Router>>>()?;
-    let mut options = input::read_options(&args.reading, Some(&args.votes), Need::VotesOrTruth);
+    let mut options = input::read_options(&args.reading, Some(&args.votes), Need::VotesOrTruth)?;
     options.classes = loaded.first().map(|router| router.classes().to_vec());
     let frame = input::read_frame(&table, &options)?;
     let mut replays = Vec::new();
@@ -178,6 +179,7 @@ fn print(found: &Comparison) -> io::Result<()> {
     paragraph(&mut out, 0, &format!("{BOLD}Cost per query{unit}{BOLD:#}"))?;
     print_costs(&mut out, found)?;
     writeln!(out)?;
+    print_prices(&mut out, found)?;
     if found.policies.iter().any(|it| it.corrected) {
         paragraph(&mut out, 2, &format!("{DIM}Costs are corrected for few labels, as in evaluate.{DIM:#}"))?;
     }
@@ -197,6 +199,43 @@ fn print(found: &Comparison) -> io::Result<()> {
         paragraph(&mut out, 2, &text)?;
     }
     out.flush()
+}
+
+/// Prints the prices and limits: once, if all policies have the same task.
+fn print_prices(out: &mut impl Write, found: &Comparison) -> io::Result<()> {
+    let tasks: Vec<String> = found.policies.iter().map(|it| prices_in_words(&it.task)).collect();
+    match tasks.iter().all(|task| *task == tasks[0]) {
+        true => paragraph(&mut *out, 2, &format!("{DIM}{}.{DIM:#}", tasks[0]))?,
+        false => {
+            for (it, task) in found.policies.iter().zip(&tasks) {
+                paragraph(&mut *out, 2, &format!("{DIM}{}: {task}.{DIM:#}", render::printable(&it.name)))?;
+            }
+        }
+    }
+    for it in &found.policies {
+        let routed: f64 = it.shares.iter().filter(|(name, _)| name.starts_with("route:")).map(|(_, share)| share).sum();
+        if let Some(budget) = it.task.budget.filter(|budget| routed > budget + 1e-9) {
+            let text = format!(
+                "{} routes {} of these rows, more than its budget of {}: a budget is a price found on the calibration rows.",
+                render::printable(&it.name),
+                percent(routed),
+                percent(budget)
+            );
+            paragraph(&mut *out, 2, &format!("{WARN}{text}{WARN:#}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// The prices and the limit of a task.
+fn prices_in_words(task: &TaskSummary) -> String {
+    let routes =
+        task.routes.iter().map(|route| format!("route {} at {}", render::printable(&route.name), plain(route.cost)));
+    let abstain = task.abstain.map(|price| format!("abstain at {}", plain(price)));
+    let budget = task.budget.map(|share| format!("a budget of {}", percent(share)));
+    let target = task.target_loss.map(|loss| format!("a target loss of {}", plain(loss)));
+    let all: Vec<String> = routes.chain(abstain).chain(budget).chain(target).collect();
+    if all.is_empty() { "No prices: predicting only".to_owned() } else { format!("Prices: {}", all.join(", ")) }
 }
 
 fn has_several_losses(found: &Comparison) -> bool {

@@ -2,8 +2,14 @@
 
 use std::path::Path;
 
+use pointsman::{Action, CellId, Decision, Loss, Oracle, Router, Task};
+
 use crate::args::{CapArg, TableArgs, TaskArgs, VotesArgs};
 use crate::render::number::plain;
+
+/// The price of a route and that of abstaining in examples.
+const USUAL_ROUTE_PRICE: f64 = 0.05;
+const USUAL_ABSTAIN_PRICE: f64 = 0.3;
 
 /// A path as a shell needs it typed.
 pub(crate) fn shell_quoted(path: &Path) -> String {
@@ -60,6 +66,47 @@ fn task_without_file(args: &TaskArgs) -> String {
         push("ties", ties.to_string());
     }
     flags
+}
+
+/// The flags of a task that shows what a router does: usual prices or, if all rows would get the same action at these, half of what an
+/// oracle saves per query. Routes name the models whose answers are known.
+pub(crate) fn example_prices(router: &Router) -> String {
+    let routes = |price: f64| -> String {
+        let measured = router.rows().oracles().map(|(name, _)| format!("{name}={},measured", plain(price)));
+        let measured: Vec<String> = measured.map(|route| format!(" --route {}", shell_quoted_text(&route))).collect();
+        if measured.is_empty() { format!(" --route {}", plain(price)) } else { measured.concat() }
+    };
+    let usual = routes(USUAL_ROUTE_PRICE) + &format!(" --abstain {}", plain(USUAL_ABSTAIN_PRICE));
+    price_from_rows(router).map_or(usual, routes)
+}
+
+/// Half of the mean reducible loss, if at the usual prices all cells would get the same action; `None` if they would not, or if that is not
+/// known.
+fn price_from_rows(router: &Router) -> Option<f64> {
+    /// An example is not worth compiling a policy of more rows.
+    const MAX_ROWS: usize = 100_000;
+    if router.rows().rows() > MAX_ROWS {
+        return None;
+    }
+    let mut task = Task::new(Loss::brier());
+    let names: Vec<&str> = router.rows().oracles().map(|(name, _)| name).collect();
+    for name in &names {
+        task = task.route(*name, Oracle::Measured, USUAL_ROUTE_PRICE).ok()?;
+    }
+    if names.is_empty() {
+        task = task.route("oracle", Oracle::Bayes, USUAL_ROUTE_PRICE).ok()?;
+    }
+    let policy = router.policy(&task.abstain(USUAL_ABSTAIN_PRICE).ok()?).ok()?;
+    let cells: Vec<Decision<'_>> =
+        (0..router.cells().count() as u32).filter_map(|cell| policy.cell(CellId(cell))).collect();
+    let first = cells.first()?.action();
+    if first == Action::Undetermined || cells.iter().any(|decision| decision.action() != first) {
+        return None;
+    }
+    let weight: f64 = cells.iter().map(|decision| decision.estimate().weight).sum();
+    let saved: f64 = cells.iter().map(|d| Some(d.estimate().weight * d.reducible()?)).sum::<Option<f64>>()?;
+    let price: f64 = format!("{:.0e}", saved / weight / 2.0).parse().ok()?;
+    (price > 0.0).then_some(price)
 }
 
 /// The flags of caps.

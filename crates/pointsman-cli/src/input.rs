@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use pointsman::Router;
-use pointsman_table::{Format, Frame, Need, ReadOptions};
+use pointsman_table::{Columns, Format, Frame, Need, ReadOptions};
 
 use crate::args::{TableArgs, VotesArgs};
 use crate::failure::Hint;
@@ -52,12 +52,12 @@ pub(crate) fn check_order(command: &str, router: &Path, table: &Path) -> anyhow:
 }
 
 /// The options of reading a table.
-pub(crate) fn read_options(args: &TableArgs, votes: Option<&VotesArgs>, need: Need) -> ReadOptions {
-    ReadOptions {
+pub(crate) fn read_options(args: &TableArgs, votes: Option<&VotesArgs>, need: Need) -> anyhow::Result<ReadOptions> {
+    Ok(ReadOptions {
         format: args.format,
         delimiter: args.delimiter,
         filters: args.filters.clone(),
-        columns: args.columns.clone().unwrap_or_default(),
+        columns: Columns::joined(&args.columns)?,
         annotations: votes.and_then(|votes| votes.annotations.clone()),
         first_labels: votes.and_then(|votes| votes.first_labels),
         without: votes.map(|votes| votes.without.clone()).unwrap_or_default(),
@@ -65,7 +65,7 @@ pub(crate) fn read_options(args: &TableArgs, votes: Option<&VotesArgs>, need: Ne
         normalize: args.normalize,
         need,
         ..ReadOptions::default()
-    }
+    })
 }
 
 /// Reads a whole table with the rows' ids and places in the file, with a spinner if it takes long.

@@ -7,7 +7,7 @@ use pointsman::Router;
 
 use crate::args::MergeArgs;
 use crate::calibrate::json::RouterSummary;
-use crate::flags::shell_quoted;
+use crate::flags::{example_prices, shell_quoted};
 use crate::output::{check_router, print_beside, save_router};
 use crate::render::next_step;
 use crate::render::number::counted;
@@ -51,6 +51,6 @@ fn print(
     let rows = counted(router.rows().rows(), "row", "rows");
     writeln!(out, "{GOOD}merged{GOOD:#} {BOLD}{path}{BOLD:#} from {parts}, {rows}")?;
     stats.describe(&mut out, router)?;
-    let command = format!("pointsman show {path} --route 0.05 --abstain 0.3");
+    let command = format!("pointsman show {path}{}", example_prices(router));
     next_step(&mut out, "Next, see what it would do at your prices:", &[command])
 }

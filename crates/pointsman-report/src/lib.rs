@@ -21,6 +21,6 @@ pub use figures::{FIGURES, Figure};
 pub use page::html;
 pub use reliability::reliability;
 pub use report::{
-    Detail, Inputs, LossCell, LossReport, LossRow, NextStep, Report, RouterSummary, SweepReport,
+    Detail, Inputs, LossCell, LossReport, LossRow, MadeFrom, NextStep, Report, RouterSummary, SweepReport,
     calibration_rows_in_words, menu,
 };

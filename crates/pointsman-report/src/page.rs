@@ -4,7 +4,7 @@ use pointsman::evaluate::action_name;
 use serde_json::{Map, Number, Value, json};
 
 use crate::chart::label;
-use crate::report::{NextStep, Report};
+use crate::report::{MadeFrom, NextStep, Report};
 use crate::words::{loss_name, prices_of, ranking_label, rule_label};
 
 const TEMPLATE: &str = include_str!("page.html");
@@ -41,6 +41,7 @@ pub fn html(report: &Report) -> serde_json::Result<String> {
         "savings" => escaped(&report.savings_line().unwrap_or_default()),
         "open" => escaped(&report.open_line().unwrap_or_default()),
         "task" => escaped(&prices_of(&report.evaluation.task, report.evaluation.unit)),
+        "made_from" => escaped(&report.made_from.as_ref().map_or(String::new(), MadeFrom::in_words)),
         "costs" => cost_matrix(report),
         "advice" => advice(&report.warnings, report.next_step.as_ref()),
         _ => String::new(),

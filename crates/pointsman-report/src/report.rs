@@ -52,6 +52,8 @@ pub struct Report {
     pub warnings: Vec<String>,
     /// What to do next; filled in by the caller.
     pub next_step: Option<NextStep>,
+    /// The files that it was made from; filled in by the caller.
+    pub made_from: Option<MadeFrom>,
     /// A summary of the router.
     pub router: RouterSummary,
     /// The classes, in order.
@@ -70,6 +72,32 @@ pub struct NextStep {
     pub remark: String,
     /// Command lines, in order.
     pub commands: Vec<String>,
+}
+
+/// The files that a report was made from, as they were named.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct MadeFrom {
+    /// The router.
+    pub router: String,
+    /// The held-out table.
+    pub table: String,
+    /// The conditions that kept its rows.
+    pub filters: Vec<String>,
+    /// The table of annotations, if the labels come from one.
+    pub annotations: Option<String>,
+}
+
+impl MadeFrom {
+    /// The files in a sentence.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        let filters = match self.filters.as_slice() {
+            [] => String::new(),
+            filters => format!(", rows with {}", filters.join(" and ")),
+        };
+        let annotations = self.annotations.as_ref().map_or(String::new(), |file| format!(", labels from {file}"));
+        format!("Made from the router {} and the table {}{filters}{annotations}.", self.router, self.table)
+    }
 }
 
 /// A summary of the router.
@@ -215,6 +243,7 @@ impl Report {
             calibration_rows: seen,
             warnings: calibration_rows_in_words(seen, rows).into_iter().collect(),
             next_step: None,
+            made_from: None,
             router: RouterSummary {
                 rows: router.rows().rows(),
                 cells: router.cells().count(),

@@ -250,7 +250,7 @@ mod tests {
     fn splits_on_structure_are_kept() {
         let rows = 4_000_usize;
         let inputs: Vec<f64> = (0..2 * rows).map(|i| unit(draw(5, i as u64))).collect();
-        let target = |row: usize| if (16.0 * inputs[2 * row]) as usize % 2 == 0 { -1.0 } else { 1.0 };
+        let target = |row: usize| if ((16.0 * inputs[2 * row]) as usize).is_multiple_of(2) { -1.0 } else { 1.0 };
         let targets = (0..rows).map(|row| [target(row)]).collect();
         let keys = (0..rows as u32).collect();
         let training = TrainingSet::new(inputs.clone(), 2, targets, vec![1.0; rows], keys, |_| true).unwrap();

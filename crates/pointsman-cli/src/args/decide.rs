@@ -17,12 +17,13 @@ Columns written: those of the table, then cell, support, action, label, irreduci
 cost_predict, cost_route_<name>, cost_abstain, reason, next_best; act for losses with acts of their \
 own; certain (true or false) with --confidence; capped (the action a cap did not allow) with --cap. \
 Unknown numbers are left empty. A column of the table with one of these names is written as \
-input_<name>. With --keep id only id comes before them, with --keep none nothing does.
+input_<name>. With --keep id only the column of ids comes before them, with --keep none nothing \
+does.
 
 Reasons: easy (the model is good enough), hard (an oracle would help), ambiguous (the labels \
-themselves disagree), sparse (too few calibration rows to say), degraded (a cap forced the next-best \
-action). next_best is the cheapest action not taken; where a cap forced an action, the one it did \
-not allow.
+themselves disagree), sparse (too few calibration rows to say), degraded (a cap or a limit forced the \
+next-best action). next_best is the cheapest action not taken; where a cap or a limit forced an \
+action, the one it did not allow.
 
 A budget acts as a price: it routes the given share of traffic like the calibration rows, and may \
 route another share of other traffic. A cap counts the queries of this table and is never exceeded.

@@ -25,9 +25,9 @@ pub(crate) struct TableArgs {
     pub(crate) delimiter: Option<Delimiter>,
     /// Other names for columns, as in probs=p_,votes=v_,id=uid. Keys: probs, votes, labels, features, oracles, truth, id, weight,
     /// classes; item (its ids), label, annotator and date in --annotations. Features and probs are named by a prefix, or by full names
-    /// with one entry each: features=words,features=age
+    /// with one entry each: features=words,features=age. May be given several times
     #[arg(long, value_name = "KEY=NAME,…")]
-    pub(crate) columns: Option<Columns>,
+    pub(crate) columns: Vec<Columns>,
     /// Divide probabilities that do not sum to one by their sum, for rounded numbers and percentages; the sums are reported
     #[arg(long)]
     pub(crate) normalize: bool,

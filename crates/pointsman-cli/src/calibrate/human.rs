@@ -8,7 +8,7 @@ use pointsman_table::Frame;
 
 use super::json::Features;
 use crate::args::CalibrateArgs;
-use crate::flags::shell_quoted;
+use crate::flags::{example_prices, shell_quoted};
 use crate::render::next_step;
 use crate::render::number::{count, counted, fixed};
 use crate::render::style::{BOLD, GOOD};
@@ -43,12 +43,15 @@ pub(super) fn print_router(
     if let Some(text) = features_in_words(frame, router) {
         describe_line(&mut out, "features", &text)?;
     }
+    if let Some(text) = answers_in_words(router) {
+        describe_line(&mut out, "answers", &text)?;
+    }
     if is_forest(router) {
         let text =
             "certificates and plans need cells that a forest does not have: calibrate with --certifiable for them";
         describe_line(&mut out, "note", text)?;
     }
-    print_next_step(out, args)
+    print_next_step(out, args, router)
 }
 
 /// Prints a router to which the rows of a table were added.
@@ -69,7 +72,7 @@ pub(super) fn print_added(
     RouterStats::new(after).describe(&mut out, after)?;
     let shares = "each cell keeps its share of the traffic: its old and new rows together weigh what the old rows did";
     describe_line(&mut out, "shares", shares)?;
-    print_next_step(out, args)
+    print_next_step(out, args, after)
 }
 
 /// The costs of all candidates; `None` if nothing could be compared.
@@ -110,7 +113,14 @@ fn print_title(out: &mut dyn Write, args: &CalibrateArgs, rows: &str, tables: us
     writeln!(out, "{GOOD}learned{GOOD:#} {BOLD}{path}{BOLD:#} from {rows}{files}")
 }
 
-fn print_next_step(out: &mut dyn Write, args: &CalibrateArgs) -> io::Result<()> {
-    let command = format!("pointsman show {} --route 0.05 --abstain 0.3", shell_quoted(&args.output));
+/// The other models whose answers to the calibration rows are known; `None` if there are none.
+fn answers_in_words(router: &Router) -> Option<String> {
+    let names: Vec<&str> = router.rows().oracles().map(|(name, _)| name).collect();
+    let first = names.first()?;
+    Some(format!("of {}: their losses are measured by --route {first}=PRICE,measured", names.join(", ")))
+}
+
+fn print_next_step(out: &mut dyn Write, args: &CalibrateArgs, router: &Router) -> io::Result<()> {
+    let command = format!("pointsman show {}{}", shell_quoted(&args.output), example_prices(router));
     next_step(out, "Next, see what it would do at your prices:", &[command])
 }

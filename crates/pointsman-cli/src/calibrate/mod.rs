@@ -35,7 +35,7 @@ pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<()> {
     check_router(&args.output, args.json, &inputs)?;
     let like = args.like.as_deref().map(input::load_router).transpose()?;
     let added_to = args.add_to.as_deref().map(input::load_router).transpose()?;
-    let mut options = input::read_options(&args.reading, Some(&args.votes), Need::Votes);
+    let mut options = input::read_options(&args.reading, Some(&args.votes), Need::Votes)?;
     options.classes = like.as_ref().or(added_to.as_ref()).map(|router| router.classes().to_vec());
     let frame = input::read_frames(&tables, &options)?;
     match (&like, &added_to) {

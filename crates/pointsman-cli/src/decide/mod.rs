@@ -66,7 +66,11 @@ pub(crate) fn run(args: &DecideArgs) -> anyhow::Result<()> {
     };
     let with_ids = queries.writes_ids(&batches);
     let extras = DecisionExtras::new(judgement.as_deref(), rule.is_some());
-    let names = pointsman_table::decision_columns(&policy, with_ids, extras);
+    let mut names = pointsman_table::decision_columns(&policy, with_ids, extras);
+    // Ids keep the name of their column, unless a column of the decisions has it.
+    if let Some(own) = batches.id_column().filter(|own| with_ids && names.iter().all(|(name, _)| name != own)) {
+        own.clone_into(&mut names[0].0);
+    }
     let (inputs, left_out) = (batches.columns(), batches.left_out().to_vec());
     let progress = progress("deciding", &batches);
     let decider = Decider { policy: Arc::clone(&policy), judgement, rule, with_ids, traffic: Arc::clone(&traffic) };
@@ -97,7 +101,7 @@ struct Queries<'a> {
 
 impl<'a> Queries<'a> {
     fn new(args: &'a DecideArgs, router: &Router, output: &Output, is_read_twice: bool) -> anyhow::Result<Self> {
-        let mut options = input::read_options(&args.reading, None, Need::Predictions);
+        let mut options = input::read_options(&args.reading, None, Need::Predictions)?;
         options.batch_rows = args.batch_rows as usize;
         options.features = Some(router.cells().features().to_vec());
         options.classes = Some(router.classes().to_vec());
@@ -120,7 +124,8 @@ impl<'a> Queries<'a> {
     fn writes_ids(&self, batches: &Batches) -> bool {
         match self.args.keep {
             Keep::None => false,
-            Keep::All if self.keeps_columns => batches.id_column().is_some_and(|column| column != "id"),
+            // They are among the columns kept.
+            Keep::All if self.keeps_columns => false,
             Keep::Id | Keep::All => batches.has_ids(),
         }
     }
@@ -170,10 +175,11 @@ fn print(
 /// The remark on evaluating decisions on held-out rows, and the flag of the budget nearest to caps, which only decide has.
 fn evaluation_step(args: &DecideArgs, policy: &Policy, summary: &TallySummary) -> (String, String) {
     let mut remark = "Next, evaluate it on held-out rows".to_owned();
-    let columns = args.reading.columns.as_ref();
-    if columns.is_some_and(|columns| columns.has_name("probs") && !columns.has_name("votes")) {
+    let has_name = |key: &str| args.reading.columns.iter().any(|columns| columns.has_name(key));
+    if has_name("probs") && !has_name("votes") {
         remark += ", with votes=PREFIX added to --columns unless their votes are called votes_<class>";
     }
+    remark += "; labels in a long table need --annotations FILE";
     let mut budget = String::new();
     if !args.cap.is_empty() && policy.task().limit().is_none() {
         let routed: f64 =

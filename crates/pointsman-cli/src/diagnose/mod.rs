@@ -22,7 +22,7 @@ pub(crate) fn run(args: &DiagnoseArgs) -> anyhow::Result<()> {
     input::check_streams([Some(&args.table), args.votes.annotations.as_ref(), args.task.task.first()])?;
     args.output.iter().try_for_each(|folder| check_folder(folder))?;
     let task = task::from_args(&args.task)?;
-    let options = input::read_options(&args.reading, Some(&args.votes), Need::Votes);
+    let options = input::read_options(&args.reading, Some(&args.votes), Need::Votes)?;
     let frame = input::read_frame(&args.table, &options)?;
     let diagnosis = {
         let progress = Progress::bar("diagnosis", DIAGNOSIS_STEPS as u64);

@@ -7,7 +7,7 @@ pub(crate) mod write;
 use anyhow::bail;
 use pointsman::evaluate::{CalibrationError, Truth};
 use pointsman::{Policy, Router, Table, Task};
-use pointsman_report::{Inputs, NextStep, Report};
+use pointsman_report::{Inputs, MadeFrom, NextStep, Report};
 use pointsman_table::{Frame, Need};
 
 use crate::args::EvaluateArgs;
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<()> {
     input::check_order("evaluate", &args.router, &args.table)?;
     let router = input::load_router(&args.router)?;
     let policy = errors::compile(&router, &task, &args.router, args.task.task.first())?;
-    let mut options = input::read_options(&args.reading, Some(&args.votes), Need::VotesOrTruth);
+    let mut options = input::read_options(&args.reading, Some(&args.votes), Need::VotesOrTruth)?;
     options.classes = Some(router.classes().to_vec());
     let frame = input::read_frame(&args.table, &options)?;
     let table = &frame.table;
@@ -59,6 +59,7 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<()> {
     report.warnings.extend(words::policy::unused_answers(&task, router.rows()));
     let traffic = replay.traffic(&router, table)?;
     report.warnings.extend(words::policy::limit_missed(&policy, &traffic, &report.evaluation.shares));
+    report.made_from = Some(made_from(args));
     report.next_step = Some(next_step(args, &report, table.has_votes()));
     let mut written = None;
     if let Some(folder) = &args.output {
@@ -129,6 +130,16 @@ fn warnings(args: &EvaluateArgs, task: &Task, frame: &Frame, report: &Report) ->
         }
     }
     Ok(sentences)
+}
+
+/// The files of the report.
+fn made_from(args: &EvaluateArgs) -> MadeFrom {
+    MadeFrom {
+        router: args.router.display().to_string(),
+        table: args.table.display().to_string(),
+        filters: args.reading.filters.iter().map(ToString::to_string).collect(),
+        annotations: args.votes.annotations.as_ref().map(|path| path.display().to_string()),
+    }
 }
 
 /// What to do next.

@@ -2,7 +2,6 @@
 
 use std::io::{self, Write};
 
-use pointsman::policy::Surcharge;
 use pointsman::{Limit, Policy, Router};
 
 use super::json::{Explanation, PriceChange, Priced, Query};
@@ -12,6 +11,7 @@ use crate::render::table::Grid;
 use crate::render::wrap::hanging;
 use crate::render::{paragraph, printable};
 use crate::show::certified::{certain, range};
+use crate::words::policy::prices_of_limit;
 
 /// Prints one explanation.
 pub(super) fn print(out: &mut impl Write, it: &Explanation, router: &Router, policy: &Policy) -> io::Result<()> {
@@ -132,7 +132,7 @@ fn reason_in_words(reason: &str) -> &'static str {
         "easy" => "the model is good enough",
         "hard" => "an oracle would help",
         "ambiguous" => "the labels themselves disagree",
-        "degraded" => "a cap forced the next-best action",
+        "degraded" => "the limit on routing forced the next-best action",
         _ => "there are too few calibration rows to say more",
     }
 }
@@ -156,7 +156,8 @@ fn sentences(it: &Explanation, policy: &Policy) -> Vec<String> {
             let has_bounds = it.actions.iter().any(|priced| priced.bounds.is_some());
             let by = if has_bounds { "by at least" } else { "by" };
             let is_routing = [&it.action, next].into_iter().any(|name| name.starts_with("route:"));
-            let limit = price_of_limit(policy).filter(|_| is_routing).unwrap_or_default();
+            let limit =
+                prices_of_limit(policy).filter(|_| is_routing).map_or(String::new(), |prices| format!(", {prices}"));
             sentences.push(format!("{action}{}{action:#} beats {next} {by} {}{limit}.", it.action, short(margin)));
         }
         _ if it.action == "undetermined" => sentences.push(
@@ -172,7 +173,8 @@ fn sentences(it: &Explanation, policy: &Policy) -> Vec<String> {
         ));
     }
     sentences.extend(it.flips.iter().map(|change| price_change(it, change)));
-    sentences.push(certainty(it));
+    sentences.extend(limit_change(it, policy));
+    sentences.push(certainty(it, policy));
     sentences
 }
 
@@ -189,38 +191,61 @@ fn price_change(it: &Explanation, PriceChange { price_of, now, at, to }: &PriceC
     }
 }
 
-/// How a limit on routing changes the price that decides, which is not in the costs; `None` if it does not.
-fn price_of_limit(policy: &Policy) -> Option<String> {
-    let (limit, Surcharge { price, .. }) = policy.task().limit().zip(policy.surcharge())?;
-    match limit {
-        Limit::Budget(_) => (price > 0.0).then(|| {
-            format!(
-                ", counting the surcharge of {} that the budget puts on routing; it is not in the costs above and depends on the other \
-                 prices",
-                short(price)
-            )
-        }),
-        Limit::TargetLoss(_) => Some(format!(
-            ", with routing at {}, the price that reaches the target loss, instead of its price in the costs above",
-            short(price)
-        )),
+/// Under a limit, what would route the query or keep it from its route; `None` without one.
+fn limit_change(it: &Explanation, policy: &Policy) -> Option<String> {
+    let limit = policy.task().limit()?;
+    let costs = || it.actions.iter().map(|priced| Some((priced.action.as_str(), priced.cost?)));
+    let cheapest = |is_route: bool| {
+        let costs = costs().flatten().filter(|(action, _)| action.starts_with("route:") == is_route);
+        costs.min_by(|a, b| a.1.total_cmp(&b.1))
+    };
+    let ((route, cost), (_, other)) = cheapest(true).zip(cheapest(false))?;
+    let is_routed = it.action.starts_with("route:");
+    match (limit, it.least_budget) {
+        // Rounded up, so that the budget named is enough.
+        (Limit::Budget(now), Some(least)) => {
+            let least = percent((1000.0 * least - 1e-9).ceil() / 1000.0);
+            Some(match is_routed {
+                true => format!("A budget of {least} or more routes it for certain (now {}).", percent(now)),
+                false => format!(
+                    "Without the budget the action would be {route}, which costs {} less; a budget of {least} would route it (now {}).",
+                    short(other - cost),
+                    percent(now)
+                ),
+            })
+        }
+        (Limit::Budget(_), None) if !is_routed && cost > other => {
+            let now = policy.task().routes().iter().find(|it| route.strip_prefix("route:") == Some(it.name()))?.price();
+            let at = now - (cost - other);
+            (at > 0.0).then(|| {
+                format!(
+                    "Without the budget, too, {route} pays only if its price falls below {} (now {}).",
+                    short(at),
+                    plain(now)
+                )
+            })
+        }
+        _ => None,
     }
 }
 
 /// Whether the action is certain, or why there is no certificate.
-fn certainty(it: &Explanation) -> String {
+fn certainty(it: &Explanation, policy: &Policy) -> String {
     let (Some(confidence), Some(is_certain)) = (it.confidence.map(level), it.certain) else {
         let found = if it.trees.is_some() { "trees were grown" } else { "cells were found" };
         return format!("A forest has no certificate: its {found} with the labels of these rows.");
     };
     let (word, style) = certain(is_certain);
+    let prices = prices_of_limit(policy).map_or(String::new(), |prices| format!(", {prices}"));
     match (&it.rival, it.regret) {
         (Some(rival), Some(regret)) => format!(
-            "{style}{word}{style:#} with {confidence} confidence: {rival} may be better by up to {}.",
+            "{style}{word}{style:#} with {confidence} confidence: {rival} may be better by up to {}{prices}.",
             short(regret)
         ),
         (_, None) => format!("{style}{word}{style:#}: the cell has no rows of its own."),
-        _ if is_certain => format!("{style}{word}{style:#} with {confidence} confidence: no other action is better."),
+        _ if is_certain => {
+            format!("{style}{word}{style:#} with {confidence} confidence: no other action is better{prices}.")
+        }
         _ => format!("{style}{word}{style:#} with {confidence} confidence."),
     }
 }

@@ -32,6 +32,9 @@ pub(super) struct Explanation {
     /// The share of such queries that is routed, if a limit on routing decides at random.
     #[serde(rename = "lots", skip_serializing_if = "Option::is_none")]
     pub(super) random_share: Option<f64>,
+    /// The smallest budget that is sure to route the query; only under a budget, and if routing pays without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) least_budget: Option<f64>,
     pub(super) flips: Vec<PriceChange>,
     pub(super) confidence: Option<f64>,
     pub(super) certain: Option<bool>,

@@ -160,6 +160,7 @@ fn explain(
         runner_up: decision.runner_up().map(|(name, _)| name),
         margin: known(decision.margin()).filter(|_| decided),
         random_share: decision.marginal_share(),
+        least_budget: decision.least_budget(),
         flips: decision.flips().into_iter().map(change).collect(),
         confidence: certified.map(|certified| certified.certificate.confidence()),
         certain: certified.map(|certified| certified.judgement.is_certain(decision)),

@@ -28,7 +28,7 @@ pub(super) struct Candidates {
 
 impl Candidates {
     pub(super) fn read(args: &PlanArgs, router: &Router, path: &Path) -> anyhow::Result<Self> {
-        let mut options = input::read_options(&args.reading, Some(&args.votes), Need::VotesIfAny);
+        let mut options = input::read_options(&args.reading, Some(&args.votes), Need::VotesIfAny)?;
         options.classes = Some(router.classes().to_vec());
         let frame = input::read_frame(path, &options)?;
         input::check_classes(router, frame.table.classes(), path)?;
@@ -46,7 +46,7 @@ impl Candidates {
                 bail!("--items -: a table in which some items have no labels is read twice: give it as a file");
             }
             warn_all(missing_columns(router, &frame, path));
-            options = input::read_options(&args.reading, None, Need::Predictions);
+            options = input::read_options(&args.reading, None, Need::Predictions)?;
             options.classes = Some(router.classes().to_vec());
             return Self::new_items(router, input::read_frame(path, &options)?, frame.ids);
         }

@@ -13,6 +13,7 @@ use crate::render::number::{count, counted, decimals, fixed, level, percent, pla
 use crate::render::style::{self, BOLD, DIM, GOOD, PLAIN, WARN};
 use crate::render::table::Grid;
 use crate::render::{next_step, paragraph};
+use crate::words;
 
 /// Prints the cells with their intervals, and what they imply for the policy.
 pub(super) fn print(
@@ -75,6 +76,9 @@ fn print_bounds(out: &mut impl Write, certified: &Certified, router: &Router, po
     );
     paragraph(&mut *out, 2, &text)?;
     let mut remarks = Vec::new();
+    if let Some(prices) = words::policy::prices_of_limit(policy) {
+        remarks.push(format!("Actions are certain, and regret is counted, {prices}."));
+    }
     let left_out: usize = cells.iter().map(|cell| cell.rows_left_out()).sum();
     if left_out > 0 {
         let rows = counted(left_out, "row is", "rows are");

@@ -49,7 +49,7 @@ pub(super) fn print_router(out: &mut impl Write, args: &ShowArgs, router: &Route
         grid.row(row);
     }
     grid.write(&mut *out)?;
-    let command = format!("pointsman show {path} --route 0.05 --abstain 0.3");
+    let command = format!("pointsman show {path}{}", flags::example_prices(router));
     next_step(out, "Next, name a loss and prices:", &[command])
 }
 
@@ -175,7 +175,16 @@ fn print_legend(out: &mut impl Write, policy: &Policy, factors: &[Factor], ident
         "a route costs the loss of its oracle + its price"
     };
     line("predict", &format!("irreducible + reducible (shown as 0 if its estimate is negative); {route}"))?;
-    line("margin", "by how much the action beats the next best")?;
+    let prices = words::policy::prices_of_limit(policy).map_or(String::new(), |prices| format!(", {prices}"));
+    line("margin", &format!("by how much the action beats the next best{prices}"))?;
+    if let Some(routes) = routes_of_one_cost(policy) {
+        line(
+            "equal costs",
+            &format!(
+                "{routes} costs the same in all cells: their rows differ there by no more than chance, so each cell has the mean of all"
+            ),
+        )?;
+    }
     if let [Factor::Forest { .. }] = factors {
         line("forest", "each row shows a cell as a whole; each query is decided by its own costs")?;
         line(
@@ -191,6 +200,20 @@ fn print_legend(out: &mut impl Write, policy: &Policy, factors: &[Factor], ident
         )?;
     }
     Ok(())
+}
+
+/// The routes whose cost is the same in all cells, which differ in the cost of predicting: shrinkage has moved every cell to the mean.
+fn routes_of_one_cost(policy: &Policy) -> Option<String> {
+    let cells: Vec<Decision<'_>> =
+        (0..policy.cells().count() as u32).filter_map(|cell| policy.cell(CellId(cell))).collect();
+    let is_one = |action: usize| {
+        let costs = || cells.iter().flat_map(|decision| [decision.costs()[action], decision.costs_high()[action]]);
+        let largest = costs().fold(f64::NEG_INFINITY, f64::max);
+        largest - costs().fold(f64::INFINITY, f64::min) <= 1e-9 * largest.abs()
+    };
+    let routes = (1..).zip(policy.task().routes()).filter(|(action, _)| is_one(*action));
+    let names: Vec<String> = routes.map(|(_, route)| format!("route:{}", route.name())).collect();
+    (cells.len() > 1 && !is_one(0) && !names.is_empty()).then(|| names.join(", "))
 }
 
 /// Prints each action's share of traffic like the calibration rows, the expected cost, and the limit's effect.

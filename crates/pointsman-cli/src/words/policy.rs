@@ -70,6 +70,21 @@ pub(crate) fn print_perfect_oracles(out: impl io::Write, task: &Task) -> io::Res
     perfect_oracles(task).map_or(Ok(()), |text| paragraph(out, 2, &format!("{DIM}{text}{DIM:#}")))
 }
 
+/// By which prices of routing margins, certainty and regret are found under a limit, as the end of a sentence; `None` if they are those of
+/// the costs.
+pub(crate) fn prices_of_limit(policy: &Policy) -> Option<String> {
+    let price = policy.surcharge_price()?;
+    match policy.task().limit()? {
+        Limit::Budget(_) => (price > 0.0).then(|| {
+            format!("with the surcharge of {} that the budget puts on routing, which is not in the costs", short(price))
+        }),
+        Limit::TargetLoss(_) => Some(format!(
+            "with routing at {}, the price that reaches the target loss, instead of its price in the costs",
+            short(price)
+        )),
+    }
+}
+
 /// The price that a limit on routing is equivalent to, and its effect; `None` if there is no limit.
 pub(crate) fn limit(policy: &Policy) -> Option<String> {
     let (limit, found) = policy.task().limit().zip(policy.surcharge())?;
@@ -91,7 +106,9 @@ pub(crate) fn limit(policy: &Policy) -> Option<String> {
     };
     let random = match found.marginal > 0.0 && found.marginal < 1.0 {
         true => format!(
-            " Where routing saves exactly that price, {} of the queries are routed, at random, the same for the same query.",
+            " Where routing saves exactly that price, which is so for {} of such traffic, {} of the queries are routed, at random, the same \
+             for the same query.",
+            percent(found.at_margin),
             percent(found.marginal)
         ),
         false => String::new(),

@@ -56,13 +56,13 @@ fn columns_with_names_of_decision_columns_are_renamed() {
     assert_eq!(printed["renamed_columns"]["label"], "input_input_label");
     assert!(printed["warnings"][0].as_str().unwrap().contains("label is written as input_input_label"), "{printed}");
     assert!(run.stderr.contains("warning: columns of the table have names of decision columns"), "{}", run.stderr);
-    // Ids under another name are there twice: as they are, and as the decisions call them.
+    // Ids under another name keep it, and another column may be called id.
     let text = "uid,id,prob_cat,prob_dog,prob_owl\na,7,0.2,0.3,0.5\n";
     fs::write(path.join("q.csv"), text).unwrap();
     let run = line(path, &format!("decide router.safetensors q.csv {TASK} --columns id=uid")).ok();
     let (header, rows) = parse_csv(&run.stdout);
-    assert_eq!(header[..7].join(","), "uid,input_id,prob_cat,prob_dog,prob_owl,id,cell");
-    assert_eq!(rows[0][..6].join(","), "a,7,0.2,0.3,0.5,a");
+    assert_eq!(header[..6].join(","), "uid,id,prob_cat,prob_dog,prob_owl,cell");
+    assert_eq!(rows[0][..5].join(","), "a,7,0.2,0.3,0.5");
 }
 
 #[test]

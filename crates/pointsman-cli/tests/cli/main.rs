@@ -21,6 +21,8 @@ mod keep;
 mod licences;
 mod merge;
 mod narrow;
+#[cfg(unix)]
+mod new_user;
 mod oracles;
 mod output;
 mod readme;

@@ -76,11 +76,16 @@ fn split_verdict(diagnosis: &Diagnosis) -> [String; 2] {
     let in_words = replace_flags(diagnosis, sentence);
     if in_words != *sentence {
         let flagged = diagnosis.flagged_annotators.as_ref().map_or(0, |found| found.annotators.len());
-        let headline = format!(
-            "Correct the labels first: {} of {} not label independently of the others or of the model.",
-            count(flagged),
-            counted(diagnosis.annotators.len(), "annotator does", "annotators do")
-        );
+        let all = diagnosis.annotators.len();
+        let are_noisy = diagnosis.annotators.iter().all(|one| one.flags.is_empty() || one.differs_by_noise_only());
+        let what = match are_noisy {
+            true => counted(all, "annotator agrees", "annotators agree") + " with the others less than expected",
+            false => {
+                counted(all, "annotator does", "annotators do")
+                    + " not label independently of the others or of the model"
+            }
+        };
+        let headline = format!("Correct the labels first: {} of {what}.", count(flagged));
         return [headline, in_words.strip_prefix("Correct the labels first: ").unwrap_or(&in_words).to_owned()];
     }
     let ends = sentence.match_indices(". ").map(|(place, _)| place + 1);

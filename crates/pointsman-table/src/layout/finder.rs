@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use super::messages::columns_flag;
 use super::{ColumnGroup, Field, Hints, Layout, Location, Shape};
 use crate::error::{Error, Result, listed, shown};
 use crate::options::{Columns, Need, ReadOptions, Role};
@@ -140,9 +141,10 @@ impl Finder<'_> {
             self.fields.iter().map(|field| field.name.as_str()).filter(|name| seems_to_be_id(name)).collect();
         let name = if let [only] = alike.as_slice() { only } else { "NAME" };
         Err(self.error(format!(
-            "no column {}: annotations are joined by it; if it goes by another name, give it: --columns id={name}, in Python \
+            "no column {}: annotations are joined by it; if it goes by another name, give it: {}, in Python \
              columns={{'id': '{name}'}}; columns found: {}",
             self.columns.id,
+            columns_flag(&format!("id={name}")),
             self.found()
         )))
     }
@@ -180,6 +182,11 @@ impl Finder<'_> {
                 _ => continue,
             };
             if !is_there {
+                if key == "oracles"
+                    && let Some(error) = self.answers_in_one_column(name, &layout.classes)
+                {
+                    return Err(error);
+                }
                 let label = Some(()).filter(|()| key == "labels").and_then(|()| self.label_hint(&layout.classes));
                 return Err(self.error(format!(
                     "no column named by {key}={name}, as the option columns says{}; columns found: {}",

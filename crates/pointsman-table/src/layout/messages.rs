@@ -11,6 +11,9 @@ use crate::suggest::closest;
 /// Delimiters other than commas, their names, and how they are typed.
 const DELIMITERS: [(char, &str, &str); 3] = [(';', "semicolons", ";"), ('|', "pipes", "|"), ('\t', "tabs", "\\t")];
 
+/// The largest distance from one of a sum of probabilities that are written with few decimals.
+const ROUNDING_OF_SUMS: f64 = 0.02;
+
 impl Finder<'_> {
     pub(super) fn no_predictions(&self) -> Error {
         self.error(format!(
@@ -61,7 +64,8 @@ impl Finder<'_> {
         let mut prefixes = free.filter_map(|field| field.name.strip_suffix(classes.first()?.as_str()));
         let prefix = prefixes.find(|prefix| !prefix.is_empty() && has_all(prefix))?;
         Some(format!(
-            "; if {prefix}<class> are the votes, give their prefix: --columns votes={prefix}, in Python columns={{'votes': '{prefix}'}}"
+            "; if {prefix}<class> are the votes, give their prefix: {}, in Python columns={{'votes': '{prefix}'}}",
+            columns_flag(&format!("votes={prefix}"))
         ))
     }
 
@@ -89,14 +93,16 @@ impl Finder<'_> {
         let is_column = |class: &String| free.iter().any(|field| field.name == *class);
         let names: Vec<&str> = match classes.is_empty() {
             false if classes.iter().all(is_column) => classes.iter().map(String::as_str).collect(),
-            false => return None,
+            false => return prefix_of_probabilities(&free).map(prefix_flag),
             true => {
                 let fractions: Vec<&Field> = free.iter().copied().filter(|field| is_fraction(field)).collect();
                 let sum: f64 = fractions.iter().filter_map(|field| first_number(field)).sum();
                 let are_probabilities =
                     fractions.iter().all(|field| first_number(field).is_some_and(|p| (0.0..=1.0).contains(&p)));
-                (are_probabilities && (sum - 1.0).abs() < 1e-3)
-                    .then(|| fractions.iter().map(|field| field.name.as_str()).collect())?
+                if !are_probabilities || (sum - 1.0).abs() >= 1e-3 {
+                    return prefix_of_probabilities(&free).map(prefix_flag);
+                }
+                fractions.iter().map(|field| field.name.as_str()).collect()
             }
         };
         if classes.is_empty()
@@ -108,14 +114,25 @@ impl Finder<'_> {
         if !(2..=MAX_NAMED).contains(&names.len()) || !names.iter().all(can_be_typed) {
             return None;
         }
-        let is_plain = |name: &&str| name.chars().all(|c| c.is_alphanumeric() || "_-.:/+%@".contains(c));
-        let quote = if names.iter().all(is_plain) { "" } else { "'" };
         Some(format!(
-            "if {} are the predictions, name each of them: --columns {quote}probs={}{quote}, in Python columns={{'probs': ['{}']}}",
+            "if {} are the predictions, name each of them: {}, in Python columns={{'probs': ['{}']}}",
             listed(&names),
-            names.join(",probs="),
+            columns_flag(&format!("probs={}", names.join(",probs="))),
             names.join("', '")
         ))
+    }
+
+    /// The error of answers of another model that are given as one column of class names.
+    pub(super) fn answers_in_one_column(&self, name: &str, classes: &[String]) -> Option<Error> {
+        let column = self.fields.iter().find(|field| field.name == name && field.shape == Shape::Scalar)?;
+        let model = column.name.trim_end_matches(SEPARATORS);
+        let first = classes.first()?;
+        Some(self.error(format!(
+            "column {name}, named by oracles={name}, has one value per row, but another model's answers are one column per class: \
+             {model}_{first} and so on, with probabilities or, if the model gives one answer, 1 for its class and 0 for the others; \
+             name them by their prefix: {}",
+            columns_flag(&format!("oracles={model}_"))
+        )))
     }
 
     /// Whether a name given for features is that of a column, or the prefix of some.
@@ -136,7 +153,10 @@ impl Finder<'_> {
         let separator = Some(rest).filter(|c| SEPARATORS.contains(c) && !name.ends_with(SEPARATORS));
         Some(match (key, separator) {
             ("features" | "oracles", Some(separator)) => {
-                format!(": {found} begin with it; give the whole prefix, {key}={name}{separator}")
+                format!(
+                    ": {found} begin with it; give the whole prefix, {}",
+                    columns_flag(&format!("{key}={name}{separator}"))
+                )
             }
             ("features", None) => format!(
                 ": {found} begin with these letters, but a prefix ends where a name begins, as x_ does; give whole names, features={first}"
@@ -157,7 +177,8 @@ impl Finder<'_> {
         let mut prefixes = self.fields.iter().filter_map(|field| field.name.strip_suffix(wanted.first()?.as_str()));
         let prefix = prefixes.find(|prefix| prefix.ends_with(SEPARATORS) && has_all(prefix))?;
         Some(format!(
-            "; if {prefix} is the prefix of the features, give --columns features={prefix}, in Python columns={{'features': '{prefix}'}}"
+            "; if {prefix} is the prefix of the features, give {}, in Python columns={{'features': '{prefix}'}}",
+            columns_flag(&format!("features={prefix}"))
         ))
     }
 
@@ -174,8 +195,8 @@ impl Finder<'_> {
         let names = |join: &str| own.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(join);
         let hint = if own.iter().any(|own| *own == name) {
             format!(
-                "; there is a column {name}: give --columns features={}, in Python columns={{'features': ['{}']}}",
-                names(",features="),
+                "; there is a column {name}: give {}, in Python columns={{'features': ['{}']}}",
+                columns_flag(&format!("features={}", names(",features="))),
                 names("', '")
             )
         } else {
@@ -185,10 +206,37 @@ impl Finder<'_> {
     }
 }
 
+/// The flag that names columns, as a shell needs it typed.
+pub(super) fn columns_flag(names: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "_-.:/+%@=,".contains(c);
+    match names.chars().all(is_plain) {
+        true => format!("--columns {names}"),
+        false => format!("--columns '{}'", names.replace('\'', r"'\''")),
+    }
+}
+
+/// The prefix of two columns or more whose first values are probabilities that sum to one.
+fn prefix_of_probabilities<'a>(free: &[&'a Field]) -> Option<&'a str> {
+    let prefixes = free
+        .iter()
+        .flat_map(|field| field.name.match_indices(SEPARATORS).map(|(end, it)| &field.name[..end + it.len()]));
+    let are_probabilities = |prefix: &&str| {
+        let group = free.iter().filter(|field| field.name.len() > prefix.len() && field.name.starts_with(prefix));
+        let values: Option<Vec<f64>> = group.map(|field| first_number(field)).collect();
+        values.is_some_and(|values| {
+            values.len() > 1
+                && values.iter().all(|p| (0.0..=1.0).contains(p))
+                && (values.iter().sum::<f64>() - 1.0).abs() < ROUNDING_OF_SUMS
+        })
+    };
+    prefixes.into_iter().find(are_probabilities)
+}
+
 /// How the prefix of the predictions is given.
 fn prefix_flag(prefix: &str) -> String {
     format!(
-        "if {prefix}<class> are the predictions, give their prefix: --columns probs={prefix}, in Python columns={{'probs': '{prefix}'}}"
+        "if {prefix}<class> are the predictions, give their prefix: {}, in Python columns={{'probs': '{prefix}'}}",
+        columns_flag(&format!("probs={prefix}"))
     )
 }
 

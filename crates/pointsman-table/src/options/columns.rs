@@ -112,6 +112,14 @@ const KEYS: [&str; 13] = [
 ];
 
 impl Columns {
+    /// The names of several options as one.
+    ///
+    /// # Errors
+    /// If a key is given twice.
+    pub fn joined(several: &[Self]) -> Result<Self> {
+        several.iter().map(Self::to_string).collect::<Vec<_>>().join(",").parse()
+    }
+
     /// The prefix of a role's wide columns.
     pub(crate) fn prefix(&self, role: Role) -> &String {
         &self.names[role as usize].prefix

@@ -101,24 +101,39 @@ fn missed(limit: &AtLimit, diagnosis: &Diagnosis) -> Option<String> {
     })
 }
 
-/// The annotators who do not label independently, and the irreducible loss with and without them.
+/// The annotators who do not label independently or agree with the others less than expected, and the irreducible loss with and without
+/// them.
 pub(super) fn without_flagged(diagnosis: &Diagnosis, flagged: &FlaggedAnnotators) -> String {
     let flags = |name: &String| {
         let flags = diagnosis.annotators.iter().find(|one| one.annotator == *name).map(|one| one.flags.join(", "));
         format!("{name} ({})", flags.unwrap_or_default())
     };
-    let mut names = flagged.annotators.iter().take(MAX_LISTED).map(flags).collect::<Vec<_>>().join(", ");
-    if flagged.annotators.len() > MAX_LISTED {
-        names += &format!(" and {} more", flagged.annotators.len() - MAX_LISTED);
-    }
-    let does = if flagged.annotators.len() == 1 { "does" } else { "do" };
+    // Copying, or following the model, is another fault than labelling with more noise.
+    let is_dependent =
+        |name: &&String| diagnosis.annotators.iter().any(|one| one.annotator == **name && !one.differs_by_noise_only());
+    let (dependent, noisy): (Vec<&String>, Vec<&String>) = flagged.annotators.iter().partition(is_dependent);
+    let sentence = |group: &[&String], [one, several]: [&str; 2]| {
+        let names = group.iter().take(MAX_LISTED).map(|name| flags(name)).collect::<Vec<_>>().join(", ");
+        let more = match group.len().saturating_sub(MAX_LISTED) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        (!group.is_empty()).then(|| format!("{names}{more} {}", if group.len() == 1 { one } else { several }))
+    };
+    let independence = "not label independently of the others or of the model";
+    let [does, do_] = [format!("does {independence}"), format!("do {independence}")];
+    let sentences = [
+        sentence(&dependent, [&does, &do_]),
+        sentence(&noisy, ["agrees with the others less than expected", "agree with the others less than expected"]),
+    ];
+    let sentences = sentences.into_iter().flatten().collect::<Vec<_>>().join("; ");
     let change = match (flagged.irreducible, flagged.irreducible_without) {
         (Some(with), Some(without)) => {
             format!(", and without these labels the irreducible loss is {}, not {}", fixed(without, 3), fixed(with, 3))
         }
         _ => String::new(),
     };
-    format!("{names} {does} not label independently of the others or of the model{change}")
+    format!("{sentences}{change}")
 }
 
 /// A number as the user wrote it, without the rounding error of a product.

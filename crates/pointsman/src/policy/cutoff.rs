@@ -30,6 +30,8 @@ pub(crate) struct Cutoff {
     pub(crate) price: f64,
     /// The part of the marginal units that is routed.
     pub(crate) marginal: f64,
+    /// The share of the units that is marginal; zero if all or none of them are routed.
+    pub(crate) at_margin: f64,
     /// The share of the units that is routed.
     pub(crate) share: f64,
     /// The mean loss of all units.
@@ -46,7 +48,7 @@ impl Cutoff {
         let base = units.iter().map(|unit| unit.weight * unit.kept).sum::<f64>() / all;
         let mut order: Vec<&Unit> = units.iter().filter(|unit| unit.worth).collect();
         order.sort_by(|a, b| b.gap.total_cmp(&a.gap));
-        let mut found = Self { price: 0.0, marginal: 1.0, share: 0.0, loss: base };
+        let mut found = Self { price: 0.0, marginal: 1.0, at_margin: 0.0, share: 0.0, loss: base };
         let (mut least, mut before) = (found, None::<f64>);
         // Units whose gaps are equal up to rounding form a group.
         for group in order.chunk_by(|a, b| a.gap - b.gap <= 2.0 * tie) {
@@ -63,6 +65,7 @@ impl Cutoff {
             if part < 1.0 - NEGLIGIBLE {
                 let part = if part < NEGLIGIBLE { 0.0 } else { part };
                 found.marginal = part;
+                found.at_margin = if part > 0.0 { weight } else { 0.0 };
                 // If nothing of this group is routed, any price between it and the previous group will do; take the midpoint.
                 found.price = before.filter(|_| part == 0.0).unwrap_or(last).midpoint(first);
                 found.share += part * weight;
@@ -172,6 +175,7 @@ mod tests {
     fn units_of_equal_gap_are_routed_in_equal_parts() {
         let units = [unit(1.0, 0.5, 0.1, 0.1); 4];
         let found = check(Limit::Budget(0.3), &units);
+        assert_eq!(found.at_margin, 1.0);
         assert!((found.marginal - 0.3).abs() < 1e-12 && (found.price - 0.3).abs() < 1e-12, "{found:?}");
     }
 }

@@ -85,7 +85,7 @@ impl<'p> Decision<'p> {
     }
 
     #[inline]
-    fn raw_code(&self) -> u8 {
+    pub(super) fn raw_code(&self) -> u8 {
         if let Some(code) = self.moved {
             return code;
         }

@@ -1,6 +1,8 @@
 //! Price changes that would change a decision.
 
 use super::Decision;
+use super::cutoff::Unit;
+use crate::task::Limit;
 
 /// A price at which a decision changes if all other prices stay the same.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,11 +27,30 @@ impl Flip {
 }
 
 impl Decision<'_> {
-    /// The next-best action and its extra cost; `None` if there is no other action or the decision is undetermined.
+    /// The next-best action and its extra cost, a limit's surcharge included; `None` if there is no other action or the decision is
+    /// undetermined.
     #[must_use]
     pub fn runner_up(&self) -> Option<(String, f64)> {
-        let next = self.next_best_code()?;
+        let next = match self.moved {
+            Some(_) => self.next_best_code()?,
+            None => self.runner_up_code(self.code()?)?,
+        };
         Some((self.policy.task.action_names()[next].clone(), self.margin()))
+    }
+
+    /// Under a budget, the smallest one that is sure to route the query: the share of the calibration rows for which routing saves at
+    /// least as much. `None` without a budget, if routing does not pay at the task's own prices, or if costs are only bounded.
+    #[must_use]
+    pub fn least_budget(&self) -> Option<f64> {
+        let policy = self.policy;
+        let is_budget = matches!(policy.task.limit(), Some(Limit::Budget(_)));
+        let costs = Some(self.costs()).filter(|costs| is_budget && *costs == self.costs_high())?;
+        let task = policy.at_no_price();
+        let own = Some(policy.unit(&task, 1.0, [costs, costs], costs)).filter(|unit| unit.worth)?;
+        let units = policy.units_of_budget(&task).ok()?;
+        let weight = |units: &mut dyn Iterator<Item = &Unit>| units.map(|unit| unit.weight).sum::<f64>();
+        let first = |unit: &&Unit| unit.worth && unit.gap >= own.gap - 2.0 * policy.tie;
+        Some(weight(&mut units.iter().filter(first)) / weight(&mut units.iter()))
     }
 
     /// The price changes that would change the action, one per price. Changes to negative prices are left out. Empty if costs are only

@@ -26,6 +26,8 @@ pub struct Surcharge {
     pub price: f64,
     /// The part of the marginal queries, for which routing and not routing cost the same, that is routed.
     pub marginal: f64,
+    /// The share of queries like the calibration rows that is marginal; zero if all or none of them are routed.
+    pub at_margin: f64,
     /// The share of queries like the calibration rows that is routed.
     pub share: f64,
     /// The standard error of the share.
@@ -70,16 +72,9 @@ impl Policy {
     fn find_cutoff(&self, limit: Limit) -> Result<Cutoff> {
         let task = self.at_no_price();
         let find = |limit: Limit, units: &[Unit]| Cutoff::find(limit, units, self.tie);
-        if self.has_forest() {
-            let units = self.all_units(&task, self.held_out()).ok_or(TaskError::NoHeldOutTrees)?;
-            return find(limit, &units);
-        }
-        let cells = self.estimates.sources[..self.cells.count()].iter().flatten().map(|estimate| {
-            let [low, high] = self.costs_at(&task, estimate.losses());
-            self.unit(&task, estimate.weight, [&low, &high], &high)
-        });
-        let cells: Vec<Unit> = cells.collect();
+        let cells = self.units_of_budget(&task)?;
         match limit {
+            _ if self.has_forest() => find(limit, &cells),
             Limit::Budget(_) => find(limit, &cells),
             Limit::TargetLoss(_) => match self.all_units(&task, self.held_out()) {
                 None => find(limit, &cells),
@@ -98,6 +93,18 @@ impl Policy {
                 }
             },
         }
+    }
+
+    /// The units by which a budget is found: cells or, in a forest, held-out rows.
+    pub(super) fn units_of_budget(&self, task: &Task) -> Result<Vec<Unit>> {
+        if self.has_forest() {
+            return Ok(self.all_units(task, self.held_out()).ok_or(TaskError::NoHeldOutTrees)?);
+        }
+        let cells = self.estimates.sources[..self.cells.count()].iter().flatten().map(|estimate| {
+            let [low, high] = self.costs_at(task, estimate.losses());
+            self.unit(task, estimate.weight, [&low, &high], &high)
+        });
+        Ok(cells.collect())
     }
 
     /// The task with its limit replaced by a price of zero.
@@ -210,7 +217,7 @@ impl Policy {
     /// The price that enforces the task's limit on routing, if it has one.
     #[must_use]
     pub fn surcharge(&self) -> Option<Surcharge> {
-        let Cutoff { price, marginal, share, loss } = self.cutoff?;
+        let Cutoff { price, marginal, at_margin, share, loss } = self.cutoff?;
         let judged = self.judge_rows();
         let held_out = judged.as_ref().map(|judged| [judged.loss.mean(), self.standard_errors(judged)[1]]);
         let [loss, loss_standard_error] = held_out.unwrap_or([loss, f64::NAN]);
@@ -219,7 +226,16 @@ impl Policy {
         let loss_identified = open.map(|ends| ends.map(|end| loss + end));
         let rows = judged.map_or(f64::NAN, |judged| judged.loss.effective_rows());
         let share_standard_error = (share * (1.0 - share) / rows).max(0.0).sqrt();
-        Some(Surcharge { price, marginal, share, share_standard_error, loss, loss_standard_error, loss_identified })
+        Some(Surcharge {
+            price,
+            marginal,
+            at_margin,
+            share,
+            share_standard_error,
+            loss,
+            loss_standard_error,
+            loss_identified,
+        })
     }
 
     /// The price of [`surcharge`](Self::surcharge) alone, which does not evaluate held-out rows.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Action, Decision, Policy, TIE};
+use super::{Action, Decision, Policy, TIE, UNDETERMINED, choose};
 use crate::router::Support;
 
 /// Why a query gets its action.
@@ -13,7 +13,7 @@ use crate::router::Support;
 ///
 /// | reason | if |
 /// |---|---|
-/// | `degraded` | a cap that is used up, or a route that is not available, forced another action than the best one |
+/// | `degraded` | a cap or a limit that is used up, or a route that is not available, forced another action than the best one |
 /// | `sparse` | the cell has fewer than [`SPARSE_BELOW_ROWS`](crate::partition::SPARSE_BELOW_ROWS) calibration rows, or labels leave open which action is best |
 /// | `hard` | the action is a route |
 /// | `easy` | the action is to predict and *T* ≤ *G* |
@@ -34,7 +34,7 @@ pub enum Reason {
     Ambiguous,
     /// There is too little support to say.
     Sparse,
-    /// A cap or an unavailable route forced the next-best action.
+    /// A cap, a limit on routing or an unavailable route forced the next-best action.
     Degraded,
 }
 
@@ -84,7 +84,7 @@ impl<'p> Decision<'p> {
     /// Why the query gets its action.
     #[must_use]
     pub fn reason(&self) -> Reason {
-        if self.moved.is_some() {
+        if self.moved.is_some() || self.route_without_limit().is_some() {
             return Reason::Degraded;
         }
         if self.support() != Support::Enough {
@@ -107,7 +107,18 @@ impl<'p> Decision<'p> {
         }
     }
 
-    /// The action that comes next: the one preferred, if a cap did not allow it, else the cheapest of those not taken, a limit's
+    /// The code of the route that the query would get without the limit on routing, if the limit keeps it from every route.
+    fn route_without_limit(&self) -> Option<u8> {
+        let taken = self.raw_code();
+        let is_route = |code: u8| (1..=self.policy.task.routes().len()).contains(&usize::from(code));
+        if !self.policy.is_limit_binding() || taken == UNDETERMINED || is_route(taken) {
+            return None;
+        }
+        // Costs are at the task's own prices.
+        Some(choose(self.costs(), self.costs_high(), &self.policy.task).0).filter(|&code| is_route(code))
+    }
+
+    /// The action that comes next: the one preferred, if a cap or a limit did not allow it, else the cheapest of those not taken, a limit's
     /// surcharge included, and the first in the task's order on a tie. `None` if there is no other action or none was determined. With
     /// one label per item lower bounds of costs are compared.
     #[must_use]
@@ -122,6 +133,11 @@ impl<'p> Decision<'p> {
         if self.moved.is_some() {
             return Decision { moved: None, ..*self }.code();
         }
+        self.route_without_limit().map(usize::from).or_else(|| self.runner_up_code(taken))
+    }
+
+    /// The cheapest of the actions not taken, a limit's surcharge included.
+    pub(super) fn runner_up_code(&self, taken: usize) -> Option<usize> {
         // A limit is a price, too.
         let routes = self.policy.task.routes().iter().zip(self.policy.priced().routes());
         let extra = |action: usize| {

@@ -125,6 +125,31 @@ fn capped_action_becomes_the_next_best() {
     assert_eq!(counted, [("easy", 1), ("hard", 1), ("ambiguous", 0), ("sparse", 0), ("degraded", 1)]);
 }
 
+/// A budget of nothing keeps every query from its route; queries that would not be routed anyway keep their reason.
+#[test]
+fn query_that_a_limit_keeps_from_its_route_is_degraded() {
+    let router = router();
+    let task = Task::new(Loss::brier()).route("expert", Oracle::bayes(), 0.1).unwrap().abstain(1.9).unwrap();
+    check(
+        &router.policy(&task.clone().budget(1.0).unwrap()).unwrap(),
+        HARD,
+        "route:expert",
+        Reason::Hard,
+        Some("abstain"),
+    );
+    let policy = router.policy(&task.clone().budget(0.0).unwrap()).unwrap();
+    check(&policy, HARD, "abstain", Reason::Degraded, Some("route:expert"));
+    check(&policy, EASY, "predict", Reason::Easy, Some("route:expert"));
+    let mut tally = Tally::default();
+    tally.add(&policy, &policy.decide_many(&[HARD, EASY, HARD].concat(), &[]).unwrap());
+    assert_eq!(tally.summary(&policy).reasons.get("degraded"), Some(&2));
+    // The fourth class has 100 of 329 rows, and nothing saves more.
+    let least = policy.decide(&HARD).unwrap().least_budget().unwrap();
+    let rows = 300 + SPARSE_BELOW_ROWS - 1;
+    assert!((least - 100.0 / rows as f64).abs() < 1e-9, "{least}");
+    assert_eq!(policy.decide(&EASY).unwrap().least_budget(), None);
+}
+
 #[test]
 fn no_queries_have_no_expected_cost() {
     let router = router();

@@ -36,6 +36,15 @@ pub struct Annotator {
     pub flags: Vec<String>,
 }
 
+impl Annotator {
+    /// Whether the annotator agrees with the others less than expected and nothing shows dependence on a label before or on the model.
+    #[must_use]
+    pub fn differs_by_noise_only(&self) -> bool {
+        let is_dependence = |flag: &String| ["agreement-high", "follows-high", "model-high"].contains(&flag.as_str());
+        self.flags.iter().any(|flag| flag == "agreement-low") && !self.flags.iter().any(is_dependence)
+    }
+}
+
 /// All annotators, and those whose labels should be left out.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
