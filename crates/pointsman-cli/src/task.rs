@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use pointsman::policy::Caps;
-use pointsman::{Limit, Loss, Oracle, Task};
+use pointsman::{Limit, Loss, Oracle, Policy, Task};
 
 use crate::args::{CapArg, RouteArg, TaskArgs};
 use crate::flags;
@@ -20,6 +20,11 @@ pub(crate) fn from_args(args: &TaskArgs) -> anyhow::Result<Task> {
             several.len()
         ),
     }
+}
+
+/// The task of the flags beside a policy: that of the task file, if there is one, else the policy's own; flags override it.
+pub(crate) fn beside_policy(policy: &Policy, args: &TaskArgs) -> anyhow::Result<Task> {
+    if args.task.is_empty() { override_task(policy.task(), args) } else { from_args(args) }
 }
 
 /// The task of a file, overridden by flags.
