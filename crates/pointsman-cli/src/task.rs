@@ -22,9 +22,9 @@ pub(crate) fn from_args(args: &TaskArgs) -> anyhow::Result<Task> {
     }
 }
 
-/// The task of the flags beside a policy: that of the task file, if there is one, else the policy's own; flags override it.
-pub(crate) fn beside_policy(policy: &Policy, args: &TaskArgs) -> anyhow::Result<Task> {
-    if args.task.is_empty() { override_task(policy.task(), args) } else { from_args(args) }
+/// The task of the arguments beside a policy: `given`, if it is from a task file, else the policy's own, overridden by flags.
+pub(crate) fn beside_policy(policy: &Policy, given: &Task, args: &TaskArgs) -> anyhow::Result<Task> {
+    if args.task.is_empty() { override_task(policy.task(), args) } else { Ok(given.clone()) }
 }
 
 /// The task of a file, overridden by flags.

@@ -23,7 +23,7 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
     let router = match input::load_router_or_policy(&args.file)? {
         RouterOrPolicy::Router(router) => router,
         RouterOrPolicy::Policy(policy) => return policy::run(args, &policy),
-        other => bail!("{}: cannot be described: {other:?}", args.file.display()),
+        _ => bail!("{}: is neither a router nor a policy", args.file.display()),
     };
     if !args.classes.is_empty() && args.classes != router.classes() {
         match input::differing_classes(["router", "list of --classes"], [router.classes(), &args.classes]) {

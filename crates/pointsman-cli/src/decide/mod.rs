@@ -99,7 +99,7 @@ fn load(args: &DecideArgs, task: &Task) -> anyhow::Result<(Arc<Policy>, Option<R
     match input::load_router_or_policy(&args.router)? {
         RouterOrPolicy::Policy(policy) => {
             refuse_rows(args)?;
-            let task = without(task::beside_policy(&policy, &args.task)?)?;
+            let task = without(task::beside_policy(&policy, task, &args.task)?)?;
             Ok((Arc::new(policy.reprice(&task).map_err(|error| other_policy(error, args))?), None))
         }
         RouterOrPolicy::Router(router) => {
@@ -107,7 +107,7 @@ fn load(args: &DecideArgs, task: &Task) -> anyhow::Result<(Arc<Policy>, Option<R
             let policy = errors::compile(&router, &task, &args.router, args.task.task.first())?;
             Ok((Arc::new(policy), Some(router)))
         }
-        other => bail!("{}: cannot decide: {other:?}", args.router.display()),
+        _ => bail!("{}: is neither a router nor a policy", args.router.display()),
     }
 }
 

@@ -23,6 +23,7 @@ mod merge;
 mod narrow;
 mod oracles;
 mod output;
+mod policy;
 mod readme;
 mod report_page;
 mod reproduce;

@@ -73,7 +73,7 @@ pub enum RouterOrPolicy {
     /// A router, which needs a task.
     Router(Router),
     /// A policy, which has a task.
-    Policy(Policy),
+    Policy(Box<Policy>),
 }
 
 /// Writes a policy without calibration rows (`-` is standard output); the file appears whole or not at all. The same policy gives the same
@@ -111,7 +111,7 @@ pub fn load_router_or_policy(path: impl AsRef<Path>) -> Result<RouterOrPolicy> {
 /// If the bytes are damaged, contradict themselves or are from a newer version.
 pub fn parse_router_or_policy(bytes: &[u8]) -> std::result::Result<RouterOrPolicy, ContentError> {
     match kind_of(bytes) {
-        Some((KEY_OF_POLICIES, _)) => parse_policy(bytes).map(RouterOrPolicy::Policy),
+        Some((KEY_OF_POLICIES, _)) => parse_policy(bytes).map(|policy| RouterOrPolicy::Policy(Box::new(policy))),
         _ => parse_router(bytes).map(RouterOrPolicy::Router),
     }
 }
@@ -175,7 +175,7 @@ pub fn parse_policy(bytes: &[u8]) -> std::result::Result<Policy, ContentError> {
 fn read(header: &PolicyHeader, read: &Reader<'_>) -> Parsed<Policy> {
     let PolicyHeader { task, oracles, figures, router_sha256, router, .. } = header;
     let is_hash = |text: &String| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    if !router_sha256.as_ref().is_none_or(is_hash) {
+    if router_sha256.as_ref().is_some_and(|text| !is_hash(text)) {
         return Err("the hash of the router is not a SHA-256".into());
     }
     let partition = router.partition()?;

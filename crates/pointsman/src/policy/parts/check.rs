@@ -136,7 +136,7 @@ pub(super) fn figures(parts: &FigureParts, task: &Task) -> Result<()> {
     let sum: f64 = parts.shares.iter().sum();
     if !(actions..=actions + 1).contains(&parts.shares.len())
         || !parts.shares.iter().all(is_share)
-        || !((sum - 1.0).abs() <= MAX_ERROR_OF_SUM)
+        || !(0.0..=MAX_ERROR_OF_SUM).contains(&(sum - 1.0).abs())
     {
         return refuse("the shares of the policy's actions are not shares of all queries");
     }
