@@ -600,7 +600,6 @@ fn policies(policies: &Target) -> std::io::Result<()> {
     write("centroid-far", &cells, &|p| number(p, "sources.centroids", 7.0))?;
     write("class-more", &cells, &|p| p.header.classes.push("eel".to_owned()))?;
     write("class-twice", &cells, &|p| p.header.classes[1] = p.header.classes[0].clone())?;
-    write("feature-fewer", &forest, &|p| drop(p.header.features.pop()))?;
     write("other-partition", &cells, &|p| p.header.partition = "confidence:2".to_owned())?;
     write("task-junk", &cells, &|p| header(p, &|header| header.task = "loss = 3".to_owned()))?;
     write("task-other-oracle", &cells, &|p| {

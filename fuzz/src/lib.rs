@@ -135,7 +135,7 @@ pub fn good_policies() -> Vec<Vec<u8>> {
         ("top-class:2", 12, None),
         ("forest:2", 80, Some(0.2)),
         ("top-class:3*features:x_length=4", 12, Some(0.3)),
-        ("tree", 60, None),
+        ("tree", 100, None),
         ("honest-forest:2", 100, None),
     ];
     let bytes = |policy| pointsman_table::policy_bytes(&policy).expect("a policy that can be written");
