@@ -128,7 +128,8 @@ pub fn good_policies() -> Vec<Vec<u8>> {
         let table = table(2, rows);
         let answers = table.predictions().to_vec();
         let router = Router::calibrate(&table.with_oracle("gpt", answers)?, &partition.parse::<Partition>()?)?;
-        let task = Task::new(Loss::brier()).route("gpt", Oracle::measured(), 0.05)?.route("expert", Oracle::bayes(), 0.1)?;
+        let task =
+            Task::new(Loss::brier()).route("gpt", Oracle::measured(), 0.05)?.route("expert", Oracle::bayes(), 0.1)?;
         router.policy(&budget.map_or(Ok(task.clone()), |share| task.clone().budget(share))?)
     };
     let policies = [

@@ -26,7 +26,11 @@ fuzz_target!(|data: &[u8]| {
 fn check(policy: &Policy) {
     let bytes = policy_bytes(policy).expect("a policy that was read can be written");
     let again = parse_policy(&bytes).expect("what was written can be read");
-    assert_eq!(policy_bytes(&again).expect("it was written before"), bytes, "a policy changed on its way through a file");
+    assert_eq!(
+        policy_bytes(&again).expect("it was written before"),
+        bytes,
+        "a policy changed on its way through a file"
+    );
     decide(policy);
     let free = policy.task().clone().without_limit();
     match policy.reprice(&free.without_abstaining()) {
