@@ -18,7 +18,7 @@ use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, TimestampSec
 use arrow_ipc::CompressionType;
 use parquet::basic::Compression;
 use pointsman::{Partition, Router};
-use pointsman_fuzz::seal::{PartHeader, Parts, Tensor};
+use pointsman_fuzz::seal::{PartHeader, Parts, PolicyHeader, Tensor};
 use pointsman_table::save_router;
 use safetensors::tensor::Dtype;
 use support::{Entry, Folder, array, arrow_file, arrow_stream, crc, deflated, parquet, zip, zip_entries};
@@ -31,7 +31,8 @@ fn main() -> std::io::Result<()> {
     arrays(&folder("tables"))?;
     whole_routers(&folder("routers"))?;
     sealed_routers(&folder("routers"))?;
-    parts(&folder("parts"))
+    parts(&folder("parts"))?;
+    policies(&folder("policies"))
 }
 
 struct Target(PathBuf);
@@ -547,4 +548,70 @@ fn parts(parts: &Target) -> std::io::Result<()> {
     })?;
     write("seen-nothing", &capped, &|p| tensor(p, "seen", &|t| t.bytes.fill(0)))?;
     write("seen-everything", &capped, &|p| tensor(p, "seen", &|t| t.bytes.fill(0xff)))
+}
+
+fn policies(policies: &Target) -> std::io::Result<()> {
+    // Two valid policies: of cells, and of a forest with a budget.
+    let [cells, forest] = [0, 1].map(|place: usize| pointsman_fuzz::good_policies().swap_remove(place));
+    policies.write("empty.safetensors", [])?;
+    policies.write("truncated.safetensors", &forest[..forest.len() - 30])?;
+    policies.write("trailing.safetensors", [&forest[..], b"more"].concat())?;
+    let mut flipped = forest.clone();
+    let last = flipped.len() - 1;
+    flipped[last] ^= 1;
+    policies.write("bit-flip.safetensors", flipped)?;
+    let write = |name: &str, base: &[u8], change: &dyn Fn(&mut Parts)| {
+        let mut changed = Parts::of(base).expect("a good policy");
+        change(&mut changed);
+        let bytes = changed.seal().unwrap_or_else(|| panic!("{name} cannot be written"));
+        policies.write(&format!("sealed-{name}.safetensors"), bytes)
+    };
+    let number = |parts: &mut Parts, name: &str, value: f64| {
+        let tensor = parts.tensors.iter_mut().find(|t| t.name == name);
+        let tensor = tensor.unwrap_or_else(|| panic!("there is no {name}"));
+        tensor.bytes[..8].copy_from_slice(&value.to_le_bytes());
+    };
+    let shorter = |parts: &mut Parts, name: &str| {
+        let tensor = parts.tensors.iter_mut().find(|t| t.name == name);
+        let tensor = tensor.unwrap_or_else(|| panic!("there is no {name}"));
+        tensor.bytes.truncate(tensor.bytes.len() / tensor.shape[0] * (tensor.shape[0] - 1));
+        tensor.shape[0] -= 1;
+    };
+    let header = |parts: &mut Parts, change: &dyn Fn(&mut PolicyHeader)| {
+        change(parts.policy.as_mut().expect("a policy"));
+    };
+    write("version", &cells, &|p| header(p, &|header| header.version = 2))?;
+    write("version-zero", &cells, &|p| header(p, &|header| header.version = 0))?;
+    write("loss-nan", &cells, &|p| number(p, "sources.losses", f64::NAN))?;
+    write("loss-infinite", &forest, &|p| number(p, "sources.losses", f64::INFINITY))?;
+    write("leaf-nan", &forest, &|p| number(p, "leaves.losses", f64::NAN))?;
+    write("leaf-score-far", &forest, &|p| number(p, "leaves.scores", 1e9))?;
+    write("leaves-fewer", &forest, &|p| shorter(p, "leaves.losses"))?;
+    write("leaf-scores-fewer", &forest, &|p| shorter(p, "leaves.scores"))?;
+    write("leaves-missing", &forest, &|p| p.tensors.retain(|t| t.name != "leaves.losses"))?;
+    write("slopes-nan", &forest, &|p| number(p, "leaves.slopes", f64::NAN))?;
+    write("trees-fewer", &forest, &|p| p.header.partition = "forest:3".to_owned())?;
+    write("sources-fewer", &cells, &|p| {
+        for name in ["rows", "paired_rows", "weights", "effective_rows", "centroids", "losses"] {
+            shorter(p, &format!("sources.{name}"));
+        }
+    })?;
+    write("weight-negative", &cells, &|p| number(p, "sources.weights", -1.0))?;
+    write("centroid-far", &cells, &|p| number(p, "sources.centroids", 7.0))?;
+    write("class-more", &cells, &|p| p.header.classes.push("eel".to_owned()))?;
+    write("class-twice", &cells, &|p| p.header.classes[1] = p.header.classes[0].clone())?;
+    write("other-partition", &cells, &|p| p.header.partition = "confidence:2".to_owned())?;
+    write("task-junk", &cells, &|p| header(p, &|header| header.task = "loss = 3".to_owned()))?;
+    write("task-other-oracle", &cells, &|p| {
+        header(p, &|header| header.task = header.task.replace("measured", "panel:m=3,aggregate=mean"));
+    })?;
+    write("oracle-twice", &cells, &|p| {
+        header(p, &|header| header.oracles.push(header.oracles[0].clone()));
+    })?;
+    write("limit-missing", &forest, &|p| header(p, &|header| header.figures.limit = None))?;
+    write("limit-far", &forest, &|p| {
+        header(p, &|header| header.figures.limit.iter_mut().for_each(|limit| limit.marginal = 2.0));
+    })?;
+    write("shares-many", &cells, &|p| header(p, &|header| header.figures.shares.push(0.5)))?;
+    write("hash-short", &cells, &|p| header(p, &|header| header.router_sha256 = Some("00".to_owned())))
 }

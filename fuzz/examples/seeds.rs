@@ -39,6 +39,7 @@ fn main() -> std::io::Result<()> {
     tables(&Seeds::new(corpus.join("table"))?)?;
     routers(&Seeds::new(corpus.join("router"))?)?;
     parts(&Seeds::new(corpus.join("part"))?)?;
+    policies(&Seeds::new(corpus.join("policy"))?)?;
     tasks(&Seeds::new(corpus.join("task"))?)
 }
 
@@ -53,6 +54,15 @@ impl Seeds {
     fn add(&self, name: &str, start: &[u8], bytes: impl AsRef<[u8]>) -> std::io::Result<()> {
         fs::write(self.0.join(name), [start, bytes.as_ref()].concat())
     }
+}
+
+fn policies(seeds: &Seeds) -> std::io::Result<()> {
+    for (i, bytes) in pointsman_fuzz::good_policies().iter().enumerate() {
+        for mode in [0, 1] {
+            seeds.add(&format!("policy-{i}-{mode}.safetensors"), &[mode], bytes)?;
+        }
+    }
+    Ok(())
 }
 
 fn tables(seeds: &Seeds) -> std::io::Result<()> {

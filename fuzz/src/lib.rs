@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Once;
 
 use pointsman::router::{Cap, Partial};
-use pointsman::{Partition, Router, Table};
+use pointsman::{Loss, Oracle, Partition, Router, Table, Task};
 
 /// Prepares this process for fuzzing: one thread, and a panic hook that aborts on panics of our own code.
 ///
@@ -119,4 +119,26 @@ pub fn good_parts() -> Vec<Vec<u8>> {
     ];
     let bytes = |part| pointsman_table::partial_bytes(&part).expect("a part that can be written");
     parts.map(|made| bytes(part(made).expect("a part made by hand"))).into()
+}
+
+/// Valid policies as bytes: of cells, some of them empty, of a tree and of forests, with a limit, and with a measured oracle.
+#[must_use]
+pub fn good_policies() -> Vec<Vec<u8>> {
+    let policy = |(partition, rows, budget): (&str, usize, Option<f64>)| -> pointsman::Result<pointsman::Policy> {
+        let table = table(2, rows);
+        let answers = table.predictions().to_vec();
+        let router = Router::calibrate(&table.with_oracle("gpt", answers)?, &partition.parse::<Partition>()?)?;
+        let task =
+            Task::new(Loss::brier()).route("gpt", Oracle::measured(), 0.05)?.route("expert", Oracle::bayes(), 0.1)?;
+        router.policy(&budget.map_or(Ok(task.clone()), |share| task.clone().budget(share))?)
+    };
+    let policies = [
+        ("top-class:2", 12, None),
+        ("forest:2", 80, Some(0.2)),
+        ("top-class:3*features:x_length=4", 12, Some(0.3)),
+        ("tree", 100, None),
+        ("honest-forest:2", 100, None),
+    ];
+    let bytes = |policy| pointsman_table::policy_bytes(&policy).expect("a policy that can be written");
+    policies.map(|made| bytes(policy(made).expect("a policy made by hand"))).into()
 }

@@ -2,7 +2,7 @@
 
 use safetensors::tensor::Dtype;
 
-use crate::seal::{PartHeader, Parts, Tensor};
+use crate::seal::{PartHeader, Parts, PolicyHeader, Tensor};
 
 /// The file encoded by some bytes. The first byte selects: a raw file, a file with a repaired checksum, or changes to a
 /// valid file.
@@ -64,8 +64,9 @@ impl Recipe<'_> {
     pub fn cook(mut self, bases: &[Parts]) -> Parts {
         let mut parts = bases[usize::from(self.byte()) % bases.len()].clone();
         while !self.0.is_empty() {
-            match &mut parts.part {
-                Some(part) if self.byte() % 4 == 0 => self.change_part(part),
+            match (&mut parts.part, &mut parts.policy) {
+                (Some(part), _) if self.byte() % 4 == 0 => self.change_part(part),
+                (_, Some(policy)) if self.byte() % 4 == 0 => self.change_policy(policy),
                 _ => self.change(&mut parts, bases),
             }
         }
@@ -80,6 +81,19 @@ impl Recipe<'_> {
             3 => part.needs.push(self.text()),
             4 => drop(part.needs.pop()),
             _ => part.version = u32::from(self.byte() % 5),
+        }
+    }
+
+    fn change_policy(&mut self, policy: &mut PolicyHeader) {
+        match self.byte() % 8 {
+            0 => policy.task = self.text(),
+            1 => policy.task.push_str(self.pick(&["budget = 0.1\n", "abstain = 0.1\n", "[[route]]\ncost = 1\n"])),
+            2 => policy.oracles.push((self.text(), self.pick(&["measured", "bayes", "panel:m=3"]).to_owned())),
+            3 => drop(policy.oracles.pop()),
+            4 => policy.figures.shares.push(f64::from(self.byte()) / 255.0),
+            5 => policy.figures.limit = None,
+            6 => policy.router_sha256 = Some(self.text()),
+            _ => policy.version = u32::from(self.byte() % 3),
         }
     }
 

@@ -1,16 +1,18 @@
-//! Router files and parts of a calibration, disassembled and reassembled with a valid checksum.
+//! Router files, parts of a calibration and policy files, disassembled and reassembled with a valid checksum.
 //!
 //! Otherwise the checksum would reject every mutation, and the code behind it would not be tested.
 
 use std::collections::HashMap;
 
+use pointsman::policy::FigureParts;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// The metadata keys of the two kinds of file.
+/// The metadata keys of the kinds of file.
 const ROUTER: &str = "pointsman";
 const PART: &str = "pointsman-part";
+const POLICY: &str = "pointsman-policy";
 
 /// The header of a router file, as in `pointsman-table`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -44,6 +46,27 @@ struct WholePart {
     router: Header,
 }
 
+/// The header fields that a policy has in addition to a router's.
+#[derive(Debug, Clone)]
+pub struct PolicyHeader {
+    pub version: u32,
+    pub task: String,
+    pub oracles: Vec<(String, String)>,
+    pub figures: FigureParts,
+    pub router_sha256: Option<String>,
+}
+
+/// The header of a policy, as in `pointsman-table`.
+#[derive(Serialize, Deserialize)]
+struct WholePolicy {
+    version: u32,
+    task: String,
+    oracles: Vec<(String, String)>,
+    figures: FigureParts,
+    router_sha256: Option<String>,
+    router: Header,
+}
+
 /// One array.
 #[derive(Debug, Clone)]
 pub struct Tensor {
@@ -59,6 +82,8 @@ pub struct Parts {
     pub header: Header,
     /// Present if the file is a part of a calibration.
     pub part: Option<PartHeader>,
+    /// Present if the file is a policy.
+    pub policy: Option<PolicyHeader>,
     pub tensors: Vec<Tensor>,
 }
 
@@ -68,11 +93,16 @@ impl Parts {
     pub fn of(bytes: &[u8]) -> Option<Self> {
         let (_, metadata) = SafeTensors::read_metadata(bytes).ok()?;
         let metadata = metadata.metadata().as_ref()?;
-        let (header, part) = match metadata.get(PART) {
-            None => (serde_json::from_str(metadata.get(ROUTER)?).ok()?, None),
-            Some(text) => {
+        let (header, part, policy) = match (metadata.get(PART), metadata.get(POLICY)) {
+            (None, None) => (serde_json::from_str(metadata.get(ROUTER)?).ok()?, None, None),
+            (Some(text), _) => {
                 let WholePart { version, cap, needs, router } = serde_json::from_str(text).ok()?;
-                (router, Some(PartHeader { version, cap, needs }))
+                (router, Some(PartHeader { version, cap, needs }), None)
+            }
+            (None, Some(text)) => {
+                let whole: WholePolicy = serde_json::from_str(text).ok()?;
+                let WholePolicy { version, task, oracles, figures, router_sha256, router } = whole;
+                (router, None, Some(PolicyHeader { version, task, oracles, figures, router_sha256 }))
             }
         };
         let file = SafeTensors::deserialize(bytes).ok()?;
@@ -82,7 +112,7 @@ impl Parts {
             shape: view.shape().to_vec(),
             bytes: view.data().to_vec(),
         };
-        Some(Self { header, part, tensors: file.tensors().into_iter().map(tensor).collect() })
+        Some(Self { header, part, policy, tensors: file.tensors().into_iter().map(tensor).collect() })
     }
 
     /// Assembles the file with a valid checksum; `None` if shapes and bytes disagree.
@@ -103,16 +133,23 @@ impl Parts {
             .iter()
             .map(|t| Some((t.name.as_str(), TensorView::new(t.dtype, t.shape.clone(), &t.bytes).ok()?)))
             .collect();
-        let key = if self.part.is_some() { PART } else { ROUTER };
+        let key = match (&self.part, &self.policy) {
+            (Some(_), _) => PART,
+            (None, Some(_)) => POLICY,
+            (None, None) => ROUTER,
+        };
         safetensors::serialize(views?, Some(HashMap::from([(key.to_owned(), self.header_text()?)]))).ok()
     }
 
     fn header_text(&self) -> Option<String> {
         let router = self.header.clone();
-        match self.part.clone() {
-            None => serde_json::to_string(&router).ok(),
-            Some(PartHeader { version, cap, needs }) => {
+        match (self.part.clone(), self.policy.clone()) {
+            (None, None) => serde_json::to_string(&router).ok(),
+            (Some(PartHeader { version, cap, needs }), _) => {
                 serde_json::to_string(&WholePart { version, cap, needs, router }).ok()
+            }
+            (None, Some(PolicyHeader { version, task, oracles, figures, router_sha256 })) => {
+                serde_json::to_string(&WholePolicy { version, task, oracles, figures, router_sha256, router }).ok()
             }
         }
     }

@@ -4,8 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use pointsman::Router;
-use pointsman_table::{Columns, Format, Frame, Need, ReadOptions};
+use pointsman::{Policy, Router};
+use pointsman_table::{Columns, Format, Frame, Need, ReadOptions, RouterOrPolicy};
 
 use crate::args::{TableArgs, VotesArgs};
 use crate::failure::Hint;
@@ -28,7 +28,18 @@ pub(crate) fn check_streams<'a>(inputs: impl IntoIterator<Item = Option<&'a Path
 
 /// Loads a router.
 pub(crate) fn load_router(path: &Path) -> anyhow::Result<Router> {
-    pointsman_table::load_router(path).map_err(|error| {
+    match load_router_or_policy(path)? {
+        RouterOrPolicy::Router(router) => Ok(router),
+        _ => bail!(
+            "{}: is a policy, which has no calibration rows, and this command needs them: give the router from which it was compiled",
+            path.display()
+        ),
+    }
+}
+
+/// Loads a router or a policy.
+pub(crate) fn load_router_or_policy(path: &Path) -> anyhow::Result<RouterOrPolicy> {
+    pointsman_table::load_router_or_policy(path).map_err(|error| {
         let is_table = Format::from_path(path).is_some() && matches!(error, pointsman_table::Error::Content { .. });
         let error = anyhow::Error::from(error);
         match is_table {
@@ -147,6 +158,16 @@ pub(crate) fn check_classes(router: &Router, classes: &[String], table: &Path) -
         },
     };
     Ok(router.check_classes(classes).map_err(refuse)?)
+}
+
+/// Refuses a table whose classes are not the policy's.
+pub(crate) fn check_classes_of_policy(policy: &Policy, classes: &[String], table: &Path) -> anyhow::Result<()> {
+    if classes == policy.classes() {
+        return Ok(());
+    }
+    let differing = differing_classes(["table", "policy"], [classes, policy.classes()]);
+    let text = differing.unwrap_or_else(|| format!("the policy's are {}", policy.classes().join(", ")));
+    bail!("{}: the table's classes are not the policy's: {text}; compile a router of these classes", table.display())
 }
 
 /// The classes that only one of two has, and the name that was perhaps meant, in words; `None` if at most their order differs.

@@ -9,6 +9,7 @@ mod calibrate;
 mod certified;
 mod check;
 mod compare;
+mod compile;
 mod decide;
 mod demo;
 mod diagnose;
@@ -52,6 +53,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Calibrate(args) => calibrate::run(&args),
         Command::Merge(args) => merge::run(&args),
         Command::Show(args) => show::run(&args),
+        Command::Compile(args) => compile::run(&args),
         Command::Decide(args) => decide::run(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Evaluate(args) => evaluate::run(&args),

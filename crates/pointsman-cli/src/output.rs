@@ -44,6 +44,7 @@ impl Output {
 pub(crate) enum Kind {
     /// A router, or a part of a calibration.
     Router,
+    Policy,
     Decisions,
     /// Items to label.
     Items,
@@ -72,6 +73,7 @@ pub(crate) fn check_existing(output: &Path, kind: Kind) -> anyhow::Result<()> {
         Kind::Router => {
             (matches!(existing, Existing::Router | Existing::Part), "a router is written", "router.safetensors")
         }
+        Kind::Policy => (existing == Existing::Policy, "a policy is written", "policy.safetensors"),
         Kind::Decisions => (existing.has_columns(&DECISIONS), "decisions are written", "decisions.csv"),
         Kind::Items => (existing.has_columns(&ITEMS), "items to label are written", "to-label.csv"),
     };
@@ -80,6 +82,7 @@ pub(crate) fn check_existing(output: &Path, kind: Kind) -> anyhow::Result<()> {
         _ if is_same_kind => return Ok(()),
         Existing::Router => "a router",
         Existing::Part => "a part of a calibration",
+        Existing::Policy => "a policy",
         existing if existing.has_columns(&DECISIONS) => "a table of decisions",
         Existing::Table(columns) if columns.len() > 1 => "a table",
         _ => "another kind of file",
@@ -103,13 +106,25 @@ pub(crate) fn check_folder(folder: &Path) -> anyhow::Result<()> {
 
 /// Refuses an output for a router that cannot be written to, or that is one of the inputs.
 pub(crate) fn check_router(output: &Path, json: bool, inputs: &[&Path]) -> anyhow::Result<()> {
+    check_binary("router", output, json)?;
+    check_overwrite(output, inputs, Kind::Router)
+}
+
+/// Refuses an output for a policy that cannot be written to, or that is one of the inputs.
+pub(crate) fn check_policy(output: &Path, json: bool, inputs: &[&Path]) -> anyhow::Result<()> {
+    check_binary("policy", output, json)?;
+    check_overwrite(output, inputs, Kind::Policy)
+}
+
+/// Refuses to print a file that is not text, or to mix it with JSON.
+fn check_binary(what: &str, output: &Path, json: bool) -> anyhow::Result<()> {
     if is_stream(output) && io::stdout().is_terminal() {
-        bail!("a router is not text: give a path instead of -, or redirect standard output");
+        bail!("a {what} is not text: give a path instead of -, or redirect standard output");
     }
     if is_stream(output) && json {
-        bail!("--json and -o - both write to standard output: give the router a path");
+        bail!("--json and -o - both write to standard output: give the {what} a path");
     }
-    check_overwrite(output, inputs, Kind::Router)
+    Ok(())
 }
 
 /// Writes a router.

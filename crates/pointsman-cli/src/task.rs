@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use pointsman::policy::Caps;
-use pointsman::{Limit, Loss, Oracle, Task};
+use pointsman::{Limit, Loss, Oracle, Policy, Task};
 
 use crate::args::{CapArg, RouteArg, TaskArgs};
 use crate::flags;
@@ -20,6 +20,11 @@ pub(crate) fn from_args(args: &TaskArgs) -> anyhow::Result<Task> {
             several.len()
         ),
     }
+}
+
+/// The task of the arguments beside a policy: `given`, if it is from a task file, else the policy's own, overridden by flags.
+pub(crate) fn beside_policy(policy: &Policy, given: &Task, args: &TaskArgs) -> anyhow::Result<Task> {
+    if args.task.is_empty() { override_task(policy.task(), args) } else { Ok(given.clone()) }
 }
 
 /// The task of a file, overridden by flags.

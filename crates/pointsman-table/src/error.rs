@@ -62,7 +62,7 @@ pub enum Error {
 #[non_exhaustive]
 pub enum ContentError {
     /// The bytes are something else, damaged, or contradict themselves.
-    #[error("not a {what} file, or damaged ({}): calibrate again", printable(reason))]
+    #[error("not a {what} file, or damaged ({}): {}", printable(reason), remedy(what))]
     Damaged {
         /// What they should be.
         what: &'static str,
@@ -71,7 +71,8 @@ pub enum ContentError {
     },
     /// The bytes are of a format that this version does not know.
     #[error(
-        "{what} format {version}, this program reads formats 1 to {newest}: use a newer pointsman, or calibrate again"
+        "{what} format {version}, this program reads formats 1 to {newest}: use a newer pointsman, or {}",
+        remedy(what)
     )]
     Version {
         /// What they are.
@@ -81,7 +82,7 @@ pub enum ContentError {
         /// The newest format that can be read.
         newest: u32,
     },
-    /// This version cannot store the router or the part; why.
+    /// This version cannot store the router, the part or the policy; why.
     #[error("{}", printable(.0))]
     Unstorable(String),
     /// The text is not TOML, or has unknown keys.
@@ -121,6 +122,11 @@ impl Error {
     pub(crate) fn io(file: &str, source: io::Error) -> Self {
         Self::Io { file: file.to_owned(), source }
     }
+}
+
+/// How to get a good file of this kind.
+fn remedy(what: &str) -> &'static str {
+    if what == "policy" { "compile the router again" } else { "calibrate again" }
 }
 
 /// The name of an input in messages.

@@ -1,4 +1,5 @@
-//! Pointsman's files: tables as CSV, TSV and JSONL (also compressed as `.gz` and `.zst`), Parquet, Arrow IPC and npz; routers; tasks.
+//! Pointsman's files: tables as CSV, TSV and JSONL (also compressed as `.gz` and `.zst`), Parquet, Arrow IPC and npz; routers; policies;
+//! tasks.
 //!
 //! [`read`] reads a whole file, [`batches`] in bounded memory; [`TableWriter`] writes results. The columns of
 //! a table are found by name:
@@ -57,6 +58,7 @@ mod options;
 mod overwrite;
 mod parquet;
 mod partial;
+mod policy;
 mod raw;
 mod read;
 mod record_batches;
@@ -78,6 +80,10 @@ pub use normalize::Sums;
 pub use options::{Columns, Delimiter, Filter, Need, ReadOptions};
 pub use overwrite::{Existing, existing};
 pub use partial::{load_partial, parse_partial, partial_bytes, save_partial};
+pub use policy::{
+    RouterOrPolicy, load_policy, load_router_or_policy, parse_policy, parse_router_or_policy, policy_bytes,
+    save_policy, task_text,
+};
 pub use read::{Batches, Rereadable, batches, read, read_frame, read_frames};
 pub use router::{load_router, parse_router, router_bytes, save_router};
 pub use source::Progress;

@@ -15,7 +15,7 @@ use crate::npz;
 use crate::options::Delimiter;
 use crate::parquet::Parquet;
 use crate::partial::PartHeader;
-use crate::router::{Header, Sealed};
+use crate::router::{Header, KEY_OF_POLICIES, Sealed};
 
 /// What is at the path of an output.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub enum Existing {
     Router,
     /// A part of a calibration.
     Part,
+    /// A policy.
+    Policy,
     /// A table with these columns.
     Table(Vec<String>),
     /// Something else.
@@ -56,6 +58,7 @@ pub fn existing(path: impl AsRef<Path>) -> Existing {
     match header(path) {
         Some(text) if text.contains(&format!("\"{}\":", Header::KEY)) => return Existing::Router,
         Some(text) if text.contains(&format!("\"{}\":", PartHeader::KEY)) => return Existing::Part,
+        Some(text) if text.contains(&format!("\"{KEY_OF_POLICIES}\":")) => return Existing::Policy,
         _ => {}
     }
     column_names(path).map_or(Existing::Other, Existing::Table)

@@ -28,6 +28,10 @@ action, the one it did not allow.
 A budget acts as a price: it routes the given share of traffic like the calibration rows, and may \
 route another share of other traffic. A cap counts the queries of this table and is never exceeded.
 
+A policy, written by pointsman compile, has a task: the flags of a task change its prices, routes \
+and ties, but not its loss, estimator and kinds of oracles, which need the calibration rows; so do \
+--confidence, --explain and warnings about unusual queries.
+
 A file of decisions is written whole or not at all. Standard output is a stream: rows before a bad \
 row are written, and the exit code is then not zero.
 
@@ -39,9 +43,10 @@ Examples:
   pointsman decide router.safetensors queries.csv --route expert=0.05 \\
       --cap expert=500 -o out.csv
   pointsman decide router.safetensors queries.csv --route 0.05 --abstain 0.3 \\
-      --explain 17"))]
+      --explain 17
+  pointsman decide policy.safetensors queries.csv -o out.csv"))]
 pub(crate) struct DecideArgs {
-    /// The router (- is standard input)
+    /// The router, or a policy compiled from it (- is standard input)
     #[arg(value_name = "ROUTER", value_hint = ValueHint::FilePath)]
     pub(crate) router: PathBuf,
     /// The queries: predictions, and the features the router needs (- is standard input)
@@ -67,6 +72,9 @@ pub(crate) struct DecideArgs {
     /// their next-best action. May be given for several routes
     #[arg(long, value_name = "NAME=N|NAME=P%")]
     pub(crate) cap: Vec<CapArg>,
+    /// Never use this route of the task or policy, as while its oracle is away. May be given several times
+    #[arg(long, value_name = "NAME")]
+    pub(crate) without_route: Vec<String>,
     /// Explain the decisions on these queries instead of writing all decisions: by id or, if no id is a number, by row number from 1;
     /// may be given several times. Ids may contain commas
     #[arg(long, value_name = "ID[,ID…]", conflicts_with_all = ["output", "output_format"])]

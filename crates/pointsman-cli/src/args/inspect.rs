@@ -54,7 +54,7 @@ pub(crate) enum SortKey {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A router is loaded only if its checksum, every size, every range and every sum \
+A router or a policy is loaded only if its checksum, every size, every range and every sum \
 are right. The exit code is 2 if the file cannot be used; the message names the \
 line of an error in a task. --classes also checks that a task can decide \
 predictions over these classes. check takes files that end in .toml for tasks, \
@@ -62,10 +62,11 @@ task check takes every file for one.
 
 Examples:
   pointsman check router.safetensors
+  pointsman check policy.safetensors
   pointsman check triage.toml --classes cat,dog,owl
   pointsman task check triage.toml --json")]
 pub(crate) struct CheckArgs {
-    /// The router or task file to verify (- is standard input)
+    /// The router, policy or task file to verify (- is standard input)
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) file: PathBuf,
     /// The classes of the predictions, in the router's order

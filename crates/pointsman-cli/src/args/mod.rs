@@ -1,6 +1,7 @@
 //! The command line as typed.
 
 mod calibrate;
+mod compile;
 mod decide;
 mod evaluate;
 mod inspect;
@@ -13,6 +14,7 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand};
 
 pub(crate) use calibrate::{CalibrateArgs, MergeArgs};
+pub(crate) use compile::CompileArgs;
 pub(crate) use decide::{DecideArgs, Keep, PlanArgs};
 pub(crate) use evaluate::{CompareArgs, DiagnoseArgs, EvaluateArgs};
 pub(crate) use inspect::{CheckArgs, ShowArgs, SortKey};
@@ -56,6 +58,8 @@ pub(crate) enum Command {
     Merge(MergeArgs),
     /// Show a router's cells and, for a task, the action in each and why
     Show(ShowArgs),
+    /// Compile a router for a task: a file that decides without the calibration rows
+    Compile(CompileArgs),
     /// Decide every row of a table: predict, route or abstain
     Decide(DecideArgs),
     /// List the cells that need more labels before their action is certain, and what that is worth
@@ -66,7 +70,7 @@ pub(crate) enum Command {
     Compare(CompareArgs),
     /// Check whether Pointsman pays on a table, and whether its labels and rows are good enough to decide that
     Diagnose(DiagnoseArgs),
-    /// Verify a router or a task file and describe it in words
+    /// Verify a router, a policy or a task file and describe it in words
     Check(CheckArgs),
     /// Verify task files and describe them in words
     #[command(subcommand)]

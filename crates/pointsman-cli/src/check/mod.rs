@@ -1,10 +1,12 @@
-//! `pointsman check`: verifies a router or a task file and describes it.
+//! `pointsman check`: verifies a router, a policy or a task file and describes it.
 
+pub(crate) mod policy;
 pub(crate) mod task;
 
 use std::io::{self, Write};
 
 use anyhow::bail;
+use pointsman_table::RouterOrPolicy;
 
 use crate::args::CheckArgs;
 use crate::calibrate::json::RouterSummary;
@@ -18,7 +20,11 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
     if args.file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml")) {
         return task::run(args);
     }
-    let router = input::load_router(&args.file)?;
+    let router = match input::load_router_or_policy(&args.file)? {
+        RouterOrPolicy::Router(router) => router,
+        RouterOrPolicy::Policy(policy) => return policy::run(args, &policy),
+        _ => bail!("{}: is neither a router nor a policy", args.file.display()),
+    };
     if !args.classes.is_empty() && args.classes != router.classes() {
         match input::differing_classes(["router", "list of --classes"], [router.classes(), &args.classes]) {
             Some(text) => bail!("{}: has other classes: {text}", args.file.display()),

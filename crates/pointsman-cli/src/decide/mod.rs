@@ -12,14 +12,15 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 use anyhow::bail;
+use pointsman::error::TaskError;
 use pointsman::monitor::Traffic;
 use pointsman::policy::{CapUse, Caps, TallySummary};
-use pointsman::{Policy, Router};
-use pointsman_table::{Batches, DecisionExtras, Need, ReadOptions, Rereadable};
+use pointsman::{Policy, Router, Task};
+use pointsman_table::{Batches, DecisionExtras, Need, ReadOptions, Rereadable, RouterOrPolicy};
 
 use crate::args::{DecideArgs, Keep};
 use crate::certified::Certified;
-use crate::failure::Bug;
+use crate::failure::{Bug, Hint};
 use crate::flags::{self, shell_quoted};
 use crate::output::Output;
 use crate::progress::Progress;
@@ -45,20 +46,25 @@ pub(crate) fn run(args: &DecideArgs) -> anyhow::Result<()> {
     let task = task::from_args(&args.task)?;
     let output = output(args)?;
     input::check_order("decide", &args.router, &args.table)?;
-    let router = input::load_router(&args.router)?;
-    let policy = Arc::new(errors::compile(&router, &task, &args.router, args.task.task.first())?);
+    let (policy, router) = load(args, &task)?;
+    let task = policy.task().clone();
     let caps = task::caps(&args.cap, &task)?;
-    let queries = Queries::new(args, &router, &output, caps.is_some())?;
+    let queries = Queries::new(args, &policy, &output, caps.is_some())?;
     let batches = queries.batches(caps.is_none())?;
-    input::check_classes(&router, batches.classes(), &args.table)?;
-    warn_all(words::policy::unused_answers(&task, router.rows()));
-    if !args.explain.is_empty() {
-        return explain::queries(&router, &policy, args, batches);
+    match &router {
+        Some(router) => {
+            input::check_classes(router, batches.classes(), &args.table)?;
+            warn_all(words::policy::unused_answers(&task, router.rows()));
+        }
+        None => input::check_classes_of_policy(&policy, batches.classes(), &args.table)?,
     }
-    let certified =
-        args.confidence.map(|confidence| Certified::new(&router, &policy, confidence, &args.router)).transpose()?;
+    if let Some(router) = router.as_ref().filter(|_| !args.explain.is_empty()) {
+        return explain::queries(router, &policy, args, batches);
+    }
+    let certify = |(router, confidence)| Certified::new(router, &policy, confidence, &args.router);
+    let certified = router.as_ref().zip(args.confidence).map(certify).transpose()?;
     let judgement = certified.map(|certified| Arc::new(certified.judgement));
-    let traffic = Arc::new(Mutex::new(router.traffic()));
+    let traffic = router.as_ref().map(|router| Arc::new(Mutex::new(router.traffic())));
     drop(router);
     let (rule, batches) = match &caps {
         Some(caps) => (Some(cap::rule(caps, &policy, batches)?), queries.batches(true)?),
@@ -73,7 +79,7 @@ pub(crate) fn run(args: &DecideArgs) -> anyhow::Result<()> {
     }
     let (inputs, left_out) = (batches.columns(), batches.left_out().to_vec());
     let progress = progress("deciding", &batches);
-    let decider = Decider { policy: Arc::clone(&policy), judgement, rule, with_ids, traffic: Arc::clone(&traffic) };
+    let decider = Decider { policy: Arc::clone(&policy), judgement, rule, with_ids, traffic: traffic.clone() };
     let written = write(&output, &names, &inputs, &policy, Pipeline::start(batches, decider), progress)?;
     let summary = written.tally.summary(&policy);
     warn_all(words::policy::no_choice(&task));
@@ -81,11 +87,60 @@ pub(crate) fn run(args: &DecideArgs) -> anyhow::Result<()> {
     warn_all(words::table::divided(written.divided));
     warn_all(written.sums.map(|sums| words::table::normalized_sums("the probabilities", sums)));
     warn_about_columns(&written.columns, &left_out);
-    warn_about_traffic(&*traffic.lock().map_err(|_| Bug("counting"))?, &policy, &summary);
+    if let Some(traffic) = traffic {
+        warn_about_traffic(&*traffic.lock().map_err(|_| Bug("counting"))?, &policy, &summary);
+    }
     let caps = caps.as_ref().map(|caps| (caps, written.caps.as_slice()));
     match args.json {
         true => json::print(&Summary::new(&summary, &policy, &output, caps, &written.columns)),
         false => Ok(print(args, &output, &policy, &summary, caps)?),
+    }
+}
+
+/// The policy, and the router from which it is compiled, unless the file has a policy.
+fn load(args: &DecideArgs, task: &Task) -> anyhow::Result<(Arc<Policy>, Option<Router>)> {
+    let without = |task: Task| args.without_route.iter().try_fold(task, |task, name| task.without_route(name));
+    match input::load_router_or_policy(&args.router)? {
+        RouterOrPolicy::Policy(policy) => {
+            refuse_rows(args)?;
+            let task = without(task::beside_policy(&policy, task, &args.task)?)?;
+            Ok((Arc::new(policy.reprice(&task).map_err(|error| other_policy(error, args))?), None))
+        }
+        RouterOrPolicy::Router(router) => {
+            let task = without(task.clone())?;
+            let policy = errors::compile(&router, &task, &args.router, args.task.task.first())?;
+            Ok((Arc::new(policy), Some(router)))
+        }
+        _ => bail!("{}: is neither a router nor a policy", args.router.display()),
+    }
+}
+
+/// Refuses flags that need calibration rows.
+fn refuse_rows(args: &DecideArgs) -> anyhow::Result<()> {
+    let flag = match (args.confidence, args.explain.is_empty()) {
+        (Some(_), _) => "--confidence",
+        (None, false) => "--explain",
+        (None, true) => return Ok(()),
+    };
+    bail!(
+        "{}: is a policy, which has no calibration rows, and {flag} needs them: give the router from which it was compiled",
+        args.router.display()
+    )
+}
+
+/// An error of a task that a policy cannot answer, with the command that can.
+fn other_policy(error: pointsman::Error, args: &DecideArgs) -> anyhow::Error {
+    let needs_rows = matches!(
+        &error,
+        pointsman::Error::Task(
+            TaskError::OtherPolicyFile { .. } | TaskError::OtherOracle { .. } | TaskError::LimitNeedsRows
+        )
+    );
+    let error = pointsman_table::Error::File { file: args.router.display().to_string(), reason: error.to_string() };
+    let command = format!("pointsman compile ROUTER{} -o {}", flags::task(&args.task), shell_quoted(&args.router));
+    match needs_rows {
+        true => anyhow::Error::from(error).context(Hint(command)),
+        false => error.into(),
     }
 }
 
@@ -100,11 +155,11 @@ struct Queries<'a> {
 }
 
 impl<'a> Queries<'a> {
-    fn new(args: &'a DecideArgs, router: &Router, output: &Output, is_read_twice: bool) -> anyhow::Result<Self> {
+    fn new(args: &'a DecideArgs, policy: &Policy, output: &Output, is_read_twice: bool) -> anyhow::Result<Self> {
         let mut options = input::read_options(&args.reading, None, Need::Predictions)?;
         options.batch_rows = args.batch_rows as usize;
-        options.features = Some(router.cells().features().to_vec());
-        options.classes = Some(router.classes().to_vec());
+        options.features = Some(policy.cells().features().to_vec());
+        options.classes = Some(policy.classes().to_vec());
         options.allow_empty = true;
         let rereadable = is_read_twice.then(|| Rereadable::open(&args.table, options.format)).transpose()?;
         let keeps_columns = args.keep == Keep::All && matches!(output, Output::Table(..)) && args.explain.is_empty();
@@ -162,6 +217,8 @@ fn print(
             let command = format!("pointsman decide {router} {table}{reading}{task}{caps} -o decisions.csv");
             ("Next, write them all:".to_owned(), command)
         }
+        // Evaluating needs the router.
+        Output::Table(..) | Output::None if policy.router().is_none() => return io::Write::flush(&mut err),
         Output::Table(..) | Output::None => {
             let (remark, budget) = evaluation_step(args, policy, summary);
             let layout = flags::layout(&args.reading);

@@ -58,8 +58,8 @@ pub(super) struct Decider {
     pub(super) rule: Option<CapRule>,
     /// Whether ids are among the decisions' columns.
     pub(super) with_ids: bool,
-    /// The cells that queries fall into.
-    pub(super) traffic: Arc<Mutex<Traffic>>,
+    /// The cells that queries fall into; none for a policy without calibration rows to compare them with.
+    pub(super) traffic: Option<Arc<Mutex<Traffic>>>,
 }
 
 impl Pipeline {
@@ -125,7 +125,9 @@ impl Decider {
             // At the margin of a limit, queries of the same content are drawn by their ids.
             decisions.draw_by_ids(policy, ids);
         }
-        self.traffic.lock().map_err(|_| Bug("counting"))?.add(policy, &table, &decisions)?;
+        if let Some(traffic) = &self.traffic {
+            traffic.lock().map_err(|_| Bug("counting"))?.add(policy, &table, &decisions)?;
+        }
         if let Some(rule) = &mut self.rule {
             let keys = policy.cap_keys_of_table(&table, ids.as_deref())?;
             policy.apply_caps(rule, &mut decisions, &keys);

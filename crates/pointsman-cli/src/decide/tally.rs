@@ -66,7 +66,10 @@ fn write_expected_cost(out: &mut impl Write, summary: &TallySummary, policy: &Po
             let (unit, always) = (policy.task().loss().unit(), always.join(", "));
             let open = words::identified_interval(router, summary.identified);
             let router = words::with_error(router, summary.standard_error.unwrap_or(f64::NAN));
-            paragraph(&mut *out, 0, &format!("expected cost per query {BOLD}{router}{BOLD:#} {unit}{open}; {always}"))?;
+            // Held-out rows correct the estimates that decide; a policy file has none.
+            let basis = if policy.router().is_none() { ", by the estimates that decide," } else { "" };
+            let text = format!("expected cost per query{basis} {BOLD}{router}{BOLD:#} {unit}{open}; {always}");
+            paragraph(&mut *out, 0, &text)?;
         }
     }
     if let (Some(_), Some(share)) = (&summary.expected_cost, summary.shares.get("undetermined")) {

@@ -75,6 +75,7 @@ fn every_attack_is_refused_in_one_line() {
             "tables" => vec![vec!["calibrate", file, "-o", &out]],
             "queries" => vec![vec!["decide", &router, file, "-o", &out]],
             "routers" => vec![vec!["show", file], vec!["decide", file, &table, "-o", &out]],
+            "policies" => vec![vec!["check", file], vec!["decide", file, &table, "-o", &out]],
             "tasks" => vec![vec!["show", &router, "--task", file]],
             // A good router, which is no part.
             "parts" if name.ends_with("/a-router.safetensors") => vec![],

@@ -25,6 +25,7 @@ mod narrow;
 mod new_user;
 mod oracles;
 mod output;
+mod policy;
 mod readme;
 mod report_page;
 mod reproduce;

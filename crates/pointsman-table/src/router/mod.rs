@@ -28,7 +28,7 @@
 //! holds for the leaves and the cells of a forest. Files with a share of rows per tree have version 4, others with scores or groups version
 //! 3, others with trees version 2, all others version 1.
 
-mod reader;
+pub(crate) mod reader;
 mod sealed;
 mod tensors;
 
@@ -38,7 +38,7 @@ use pointsman::{Partition, Router, Table};
 use serde::{Deserialize, Serialize};
 
 use self::sealed::version_of;
-pub(crate) use self::sealed::{Sealed, seal, unseal};
+pub(crate) use self::sealed::{KEY_OF_POLICIES, Sealed, hexadecimal, kind_of, seal, unseal};
 pub(crate) use self::tensors::Tensors;
 use crate::atomic::{output_name, write_atomically};
 use crate::error::{ContentError, Error, Parsed, Result, input_name};
@@ -78,18 +78,38 @@ impl Header {
         self.version
     }
 
+    pub(crate) fn classes(&self) -> &[String] {
+        &self.classes
+    }
+
     /// The header of a file with these tensors, its checksum still empty.
     pub(crate) fn new(partition: &Partition, recalibrated: bool, rows: &Table, tensors: &Tensors) -> Self {
+        let oracles = rows.oracles().map(|(name, _)| name.to_owned()).collect();
+        Self { oracles, ..Self::without_rows(partition, recalibrated, rows.classes(), rows.feature_names(), tensors) }
+    }
+
+    /// The header of a file without rows.
+    pub(crate) fn without_rows(
+        partition: &Partition,
+        recalibrated: bool,
+        classes: &[String],
+        features: &[String],
+        tensors: &Tensors,
+    ) -> Self {
         Self {
             version: version_of(|name| tensors.has(name)),
-            classes: rows.classes().to_vec(),
+            classes: classes.to_vec(),
             partition: partition.to_string(),
             recalibrated,
-            features: rows.feature_names().to_vec(),
-            oracles: rows.oracles().map(|(name, _)| name.to_owned()).collect(),
+            features: features.to_vec(),
+            oracles: Vec::new(),
             seed: None,
             sha256: String::new(),
         }
+    }
+
+    pub(crate) fn with_seed(self, seed: Option<u64>) -> Self {
+        Self { seed, ..self }
     }
 }
 

@@ -1,6 +1,8 @@
 //! Reading routers and parts of calibrations from tensors.
 
-use pointsman::partition::forest::{Bootstrap, HonestForest, Node, Scorer, Trees};
+use std::sync::Arc;
+
+use pointsman::partition::forest::{Bootstrap, Forest, HonestForest, Node, Scorer, Trees};
 use pointsman::partition::{Axis, Edges, Factor};
 use pointsman::{Cells, Partition, Router, Table};
 use safetensors::tensor::{Dtype, SafeTensors};
@@ -61,6 +63,19 @@ impl<'a> Reader<'a> {
             });
         }
         Cells::new(header.classes.len(), axes, features.to_vec()).map_err(reason)
+    }
+
+    /// The cells of a policy. Those of a forest are stored with the score of each leaf, since there are no rows to find it from.
+    pub(crate) fn cells_without_rows(&self, header: &Header, partition: &Partition) -> Parsed<Cells> {
+        let [Factor::Forest { .. }] = partition.factors() else {
+            return self.cells(header, partition, &header.features);
+        };
+        let seed = header.seed.ok_or("a forest without its seed")?;
+        let trees = self.trees("trees", tree_inputs(header, &header.features))?;
+        let scorer = Scorer::new(trees, 1, self.reals("leaves.scores", None)?).map_err(reason)?;
+        let forest = Arc::new(Forest::new(scorer, self.bootstrap(seed)?).map_err(reason)?);
+        let edges = Edges::of_feature(self.reals("axis.0.edges", None)?).map_err(reason)?;
+        Cells::new(header.classes.len(), vec![Axis::Forest { forest, edges }], header.features.clone()).map_err(reason)
     }
 
     fn honest_forest(&self, inputs: usize) -> Parsed<HonestForest> {
@@ -167,7 +182,7 @@ impl<'a> Reader<'a> {
         Ok(self.bytes(name, Dtype::U64, None)?.as_chunks().0.iter().map(|b| u64::from_le_bytes(*b)).collect())
     }
 
-    fn has(&self, name: &str) -> bool {
+    pub(crate) fn has(&self, name: &str) -> bool {
         self.file.tensor(name).is_ok()
     }
 
@@ -185,8 +200,19 @@ impl<'a> Reader<'a> {
         Ok(view.data())
     }
 
-    fn reals(&self, name: &str, width: Option<usize>) -> Parsed<Vec<f64>> {
+    pub(crate) fn reals(&self, name: &str, width: Option<usize>) -> Parsed<Vec<f64>> {
         Ok(self.bytes(name, Dtype::F64, width)?.as_chunks().0.iter().map(|b| f64::from_le_bytes(*b)).collect())
+    }
+
+    /// The numbers of an array with rows and columns.
+    pub(crate) fn matrix(&self, name: &str) -> Parsed<Vec<f64>> {
+        let width = self.file.tensor(name).ok().and_then(|view| view.shape().get(1).copied());
+        self.reals(name, width.or(Some(1)))
+    }
+
+    /// An array of two numbers.
+    pub(crate) fn pair(&self, name: &str) -> Parsed<[f64; 2]> {
+        self.reals(name, None)?.try_into().map_err(|_| format!("the array {name} has not two numbers"))
     }
 
     fn counts(&self, name: &str, width: Option<usize>) -> Parsed<Vec<u32>> {

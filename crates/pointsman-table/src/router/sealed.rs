@@ -29,9 +29,25 @@ pub(crate) trait Sealed: Serialize + DeserializeOwned {
     const KEY: &'static str;
     /// What messages call the file.
     const WHAT: &'static str;
+    /// The newest version of the format.
+    const NEWEST: u32 = VERSION;
 
     /// The header of the router.
     fn router(&mut self) -> &mut Header;
+}
+
+/// The metadata key of policy files.
+pub(crate) const KEY_OF_POLICIES: &str = "pointsman-policy";
+
+/// The metadata keys of all kinds of files, and what messages call them.
+const KINDS: [(&str, &str); 3] =
+    [("pointsman", "router"), ("pointsman-part", "part of a calibration"), (KEY_OF_POLICIES, "policy")];
+
+/// The metadata key of a file and what messages call it, if it is a file of this crate.
+pub(crate) fn kind_of(bytes: &[u8]) -> Option<(&'static str, &'static str)> {
+    let (_, metadata) = SafeTensors::read_metadata(bytes).ok()?;
+    let keys = metadata.metadata().as_ref()?;
+    KINDS.into_iter().find(|(key, _)| keys.contains_key(*key))
 }
 
 /// What the headers of all versions have in common.
@@ -56,10 +72,13 @@ pub(crate) fn unseal<H: Sealed, T>(
     let damaged = |e: &dyn Display| ContentError::Damaged { what: H::WHAT, reason: e.to_string() };
     let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(|e| damaged(&e))?;
     let text = metadata.metadata().as_ref().and_then(|m| m.get(H::KEY));
-    let text = text.ok_or_else(|| damaged(&format!("no {} header", H::KEY)))?;
+    let text = text.ok_or_else(|| {
+        let other = kind_of(bytes).map_or(String::new(), |(_, other)| format!(", it is a {other}"));
+        damaged(&format!("no {} header{other}", H::KEY))
+    })?;
     let AnyHeader { version } = serde_json::from_str(text).map_err(|e| damaged(&e))?;
-    if version == 0 || version > VERSION {
-        return Err(ContentError::Version { what: H::WHAT, version, newest: VERSION });
+    if version == 0 || version > H::NEWEST {
+        return Err(ContentError::Version { what: H::WHAT, version, newest: H::NEWEST });
     }
     let mut header: H = serde_json::from_str(text).map_err(|e| damaged(&e))?;
     let file = SafeTensors::deserialize(bytes).map_err(|e| damaged(&e))?;
@@ -90,8 +109,13 @@ fn checksum<'a>(
         hash.update(format!("\n{name} {:?} {:?}\n", view.dtype(), view.shape()));
         hash.update(view.data());
     }
-    Ok(hash.finalize().iter().fold(String::with_capacity(64), |mut text, byte| {
+    Ok(hexadecimal(&hash.finalize()))
+}
+
+/// Bytes as hexadecimal digits.
+pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text
-    }))
+    })
 }

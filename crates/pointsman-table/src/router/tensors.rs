@@ -79,6 +79,17 @@ impl Tensors {
         Ok(seed)
     }
 
+    /// Adds cells without rows; returns the seed of a forest. What a router finds from its rows is stored: the score of each leaf, and the
+    /// edges of scores.
+    pub(crate) fn add_cells_without_rows(&mut self, cells: &Cells, backoff: &Cells) -> Parsed<Option<u64>> {
+        if let [Axis::Forest { forest, edges }] = cells.axes() {
+            let scores = forest.scorer().leaf_scores();
+            self.add_reals("leaves.scores", vec![scores.len()], scores);
+            self.add_reals("axis.0.edges", vec![edges.values().len()], edges.values());
+        }
+        self.add_cells(cells, backoff)
+    }
+
     /// Adds the edges of several classes or groups of classes, one after the other, and how many each has.
     fn add_edges(&mut self, axis: usize, edges: &[Edges]) {
         let all: Vec<f64> = edges.iter().flat_map(|edges| edges.values()).copied().collect();
@@ -96,7 +107,7 @@ impl Tensors {
         self.0.sort_by(|a, b| a.0.cmp(&b.0));
     }
 
-    fn add_reals(&mut self, name: &str, shape: Vec<usize>, values: &[f64]) {
+    pub(crate) fn add_reals(&mut self, name: &str, shape: Vec<usize>, values: &[f64]) {
         self.add(name, Dtype::F64, shape, values.iter().flat_map(|x| x.to_le_bytes()).collect());
     }
 

@@ -8,6 +8,7 @@ mod keep;
 mod normalize;
 mod options;
 mod partial;
+mod policy;
 mod real_data;
 mod router;
 mod several;

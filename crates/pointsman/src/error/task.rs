@@ -154,6 +154,17 @@ pub enum TaskError {
     /// A policy was compiled for another loss or estimator.
     #[error("another loss or estimator needs a policy of its own: Router::policy")]
     OtherPolicy,
+    /// A policy without calibration rows was compiled for another loss or estimator.
+    #[error(
+        "the policy was compiled for {compiled} and has no calibration rows to estimate {asked}: compile the router anew, pointsman \
+         compile ROUTER with the task's flags"
+    )]
+    OtherPolicyFile {
+        /// What the policy was compiled for.
+        compiled: String,
+        /// What the task asks for.
+        asked: String,
+    },
     /// A policy was compiled without the oracle of a route.
     #[error("the oracle {oracle} of the route {route:?} needs a policy of its own: Router::policy")]
     OtherOracle {
@@ -211,6 +222,12 @@ pub enum TaskError {
         "no calibration row is out of bag for any tree, so that a limit on routing cannot be turned into a price: grow more trees"
     )]
     NoHeldOutTrees,
+    /// A limit's price has to be found from calibration rows, and the policy has none.
+    #[error(
+        "the price of this limit on routing is found from calibration rows, and a policy file has none: use the router, or give \
+         routes a price instead of a limit"
+    )]
+    LimitNeedsRows,
 }
 
 /// A number, in scientific notation if it is very large.

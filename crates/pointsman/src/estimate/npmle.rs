@@ -157,8 +157,8 @@ fn grid(a: f64, mean: &[f64], place: impl Fn(f64) -> f64, uniform_share: f64) ->
     let below = |edge: f64| match edge {
         x if x <= 0.0 => 0.0,
         x if x >= 1.0 => 1.0,
-        // A mean at a vertex is a point mass there.
-        x if one == 0.0 || zero == 0.0 => f64::from(u8::from(x >= mean[1])),
+        // A mean at a vertex, or beyond it by rounding, is a point mass there.
+        x if one <= 0.0 || zero <= 0.0 => f64::from(u8::from(x >= mean[1])),
         x => beta_reg(one, zero, x),
     };
     let (even, half) = (|j: usize| j as f64 / GRID_INTERVALS as f64, 0.5 / GRID_INTERVALS as f64);

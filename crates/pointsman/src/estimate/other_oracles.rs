@@ -37,6 +37,22 @@ impl OtherOracles {
         others
     }
 
+    /// These oracles with the names of their routes; `None` if one is Bayes-optimal or listed twice.
+    pub(crate) fn from_list(list: Vec<(Oracle, String)>) -> Option<Self> {
+        // Measured oracles are identified by their names, panels by their definition.
+        let same = |(one, name): &(Oracle, String), (two, other): &(Oracle, String)| {
+            one == two && (*one != Oracle::Measured || name == other)
+        };
+        let is_new = |place: usize| !list[..place].iter().any(|earlier| same(earlier, &list[place]));
+        let is_valid = (0..list.len()).all(|place| list[place].0 != Oracle::Bayes && is_new(place));
+        is_valid.then_some(Self(list))
+    }
+
+    /// The number of oracles.
+    pub(crate) fn count(&self) -> usize {
+        self.0.len()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -42,6 +42,16 @@ impl Slopes {
         [self.0[0] * entropy + self.0[1] * right, self.0[1] * (wrong - right)]
     }
 
+    /// The slopes b and c.
+    pub(crate) fn values(self) -> [f64; 2] {
+        self.0
+    }
+
+    /// Slopes from a file; `None` if one is not finite.
+    pub(crate) fn from_values(values: [f64; 2]) -> Option<Self> {
+        values.iter().all(|slope| slope.is_finite()).then_some(Self(values))
+    }
+
     /// Whether both slopes are zero.
     pub(crate) fn are_zero(self) -> bool {
         self == Self::default()

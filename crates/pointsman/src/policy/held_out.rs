@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::cutoff::Unit;
-use super::{Estimates, Policy};
+use super::{Calibration, Policy};
 use crate::estimate::{Decomposition, GroupLosses, LabelLosses, LossTable, Valuation};
 use crate::router::label_free;
 use crate::table::simplex::dot;
@@ -161,23 +161,21 @@ impl Policy {
         if let Some(found) = estimates.held_out.get() {
             return found;
         }
-        let valuation = self.valuation();
         // Computed outside the lock: a rayon thread that waits may steal a task that waits for the same lock.
-        let found = match &estimates.leaves {
-            Some(leaves) => leaves.held_out(valuation),
-            None => HeldOut::in_folds(valuation, !estimates.empty.is_empty(), &self.label_losses(), &[]),
+        let found = match (self.valuation(), &estimates.leaves) {
+            (None, _) => HeldOut::new(self.cells.count(), estimates.other_oracles.count()),
+            (Some(valuation), Some(leaves)) => leaves.held_out(valuation),
+            (Some(valuation), None) => {
+                HeldOut::in_folds(valuation, !estimates.empty.is_empty(), &label_losses(valuation), &[])
+            }
         };
         estimates.held_out.get_or_init(|| found)
     }
 
-    fn valuation(&self) -> Valuation<'_> {
-        let Estimates { router, loss, estimator, oracles, .. } = &*self.estimates;
-        Valuation { router, loss, estimator: *estimator, oracles }
-    }
-
-    fn label_losses(&self) -> LabelLosses {
-        let Valuation { router, loss, oracles, .. } = self.valuation();
-        LabelLosses::from_table(router.rows(), loss, oracles)
+    /// What estimates losses from the calibration rows; `None` without such rows.
+    fn valuation(&self) -> Option<Valuation<'_>> {
+        let Calibration { router, estimator, oracles } = self.estimates.calibration.as_ref()?;
+        Some(Valuation { router, loss: &self.estimates.loss, estimator: *estimator, oracles })
     }
 
     /// The held-out rows with each jackknife group deleted in turn, estimated by `shrink` where the estimator is slower. Empty for a
@@ -187,7 +185,7 @@ impl Policy {
         if let Some(found) = estimates.without_groups.get() {
             return found;
         }
-        let mut valuation = self.valuation();
+        let Some(mut valuation) = self.valuation() else { return &[] };
         if valuation.estimator != Estimator::Plugin {
             valuation.estimator = Estimator::Shrink;
         }
@@ -195,7 +193,7 @@ impl Policy {
         let few = estimates.leaves.is_none() && (JACKKNIFE_GROUPS..=MAX_JACKKNIFE_ROWS).contains(&rows);
         let found = if few {
             let (order, losses) =
-                (label_free::order_of_table(valuation.router.rows(), JACKKNIFE_SEED), self.label_losses());
+                (label_free::order_of_table(valuation.router.rows(), JACKKNIFE_SEED), label_losses(valuation));
             let group =
                 |first: usize| order.iter().copied().skip(first).step_by(JACKKNIFE_GROUPS).collect::<Vec<u32>>();
             (0..JACKKNIFE_GROUPS).map(|first| HeldOut::in_folds(valuation, false, &losses, &group(first))).collect()
@@ -224,4 +222,10 @@ impl Policy {
         };
         parts.iter().map(unit).collect()
     }
+}
+
+/// The losses of the calibration rows by their own labels.
+fn label_losses(valuation: Valuation<'_>) -> LabelLosses {
+    let Valuation { router, loss, oracles, .. } = valuation;
+    LabelLosses::from_table(router.rows(), loss, oracles)
 }

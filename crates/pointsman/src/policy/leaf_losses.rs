@@ -3,21 +3,25 @@
 use std::sync::Arc;
 
 use super::choose::MAX_ACTIONS;
-use crate::error::{Result, RouterError, TaskError};
-use crate::estimate::{GroupLosses, LeafBuffers, LossTable, Slopes, Valuation, fit_slopes};
+use super::parts::{LeafParts, is_loss};
+use crate::error::{Error, Result, RouterError, TaskError};
+use crate::estimate::{GroupLosses, LeafBuffers, LossTable, Slopes, Valuation, estimator_for_leaves, fit_slopes};
 use crate::loss::{Loss, SelfEstimate};
-use crate::partition::forest::{Forest, LeafStatistics, TreeLeaves, add_leaf_values, inputs};
-use crate::partition::{CellId, Edges};
+use crate::partition::forest::{Forest, TreeLeaves, add_leaf_values, inputs};
+use crate::partition::{CellId, Cells, Edges};
 use crate::table::Table;
 use crate::table::predictions::match_precision;
 use crate::table::simplex::{self, Peak, Real};
-use crate::task::Estimator;
+use crate::task::{Estimator, Task};
 
 /// The largest number of classes for which the own part of predictions is estimated: its buffers are on the stack.
 const MAX_CLASSES_FOR_OWN_PART: usize = 256;
 
 /// Tasks with at most this many classes use smaller buffers, which are cleared faster.
 const FEW_CLASSES: usize = 16;
+
+/// By how much rounding can make a share exceed one.
+const ROUNDING_OF_SHARES: f64 = 1e-9;
 
 /// The largest number of values per leaf.
 const MAX_LEAF_WIDTH: usize = 5 + 2 * MAX_ACTIONS;
@@ -33,7 +37,6 @@ pub(super) struct LeafLosses {
     loss: Loss,
     /// The slopes of the own part of a query's prediction, which the total losses of leaves do not include.
     pub(super) slopes: Slopes,
-    pub(super) statistics: Arc<LeafStatistics>,
 }
 
 /// The columns of leaf values. Trees sum all of a leaf's values at once, so columns that a forest does not need are left out.
@@ -61,6 +64,26 @@ impl LeafColumns {
         let first = next();
         let width = first + 2 * oracles;
         Self { score, total, irreducible_low, irreducible_high, error_share, oracles: first, width }
+    }
+}
+
+impl LeafColumns {
+    /// Checks the values of a leaf from a file.
+    fn check_leaf(&self, leaf: usize, values: &[f64]) -> Result<()> {
+        if let Some(loss) = values.iter().find(|&&loss| !is_loss(loss)) {
+            return Err(Error::contradiction(format!("the loss {loss} of leaf {leaf} of the policy is not a loss")));
+        }
+        let irreducible = self.irreducible_high.map(|high| [values[self.irreducible_low], values[high]]);
+        let mut ends = irreducible.iter().chain(values[self.oracles..].as_chunks::<2>().0);
+        let is_ordered = ends.all(|[low, high]| low <= high);
+        if !is_ordered
+            || self.error_share.is_some_and(|column| !(0.0..=1.0 + ROUNDING_OF_SHARES).contains(&values[column]))
+        {
+            return Err(Error::contradiction(format!(
+                "the bounds or the share of errors of leaf {leaf} of the policy are not possible"
+            )));
+        }
+        Ok(())
     }
 }
 
@@ -114,8 +137,55 @@ impl LeafLosses {
             values.extend(columns.error_share.map(|_| statistics.error_share(leaf)));
             values.extend(oracles.as_flattened());
         }
-        let (forest, edges, statistics, loss) = (forest.clone(), edges.clone(), statistics.clone(), loss.clone());
-        Ok(Some(Self { forest, edges, columns, values, loss, slopes, statistics }))
+        Ok(Some(Self { forest: forest.clone(), edges: edges.clone(), columns, values, loss: loss.clone(), slopes }))
+    }
+
+    /// The losses without the scores, which the forest has.
+    pub(super) fn to_parts(&self) -> LeafParts {
+        let losses = self.values.chunks_exact(self.columns.width).flat_map(|leaf| &leaf[1..]).copied().collect();
+        LeafParts { losses, slopes: self.slopes.values() }
+    }
+
+    /// Checks the losses of a forest's leaves; `None` if the cells are not those of a forest.
+    ///
+    /// # Errors
+    /// If there are losses and no forest, or the losses do not fit it; or for reasons of [`LeafLosses::compile`].
+    pub(super) fn from_parts(
+        parts: Option<LeafParts>,
+        cells: &Cells,
+        is_recalibrated: bool,
+        task: &Task,
+        oracles: usize,
+    ) -> Result<Option<Self>> {
+        let (LeafParts { losses, slopes }, (forest, edges)) = match (parts, cells.forest()) {
+            (None, None) => return Ok(None),
+            (Some(parts), Some(forest)) => (parts, forest),
+            _ => return Err(Error::contradiction("losses of leaves belong to a forest, and a forest has them")),
+        };
+        check(is_recalibrated, estimator_for_leaves(task.chosen_estimator()))?;
+        let slopes = Slopes::from_values(slopes).filter(|_| slopes.iter().all(|&slope| is_loss(slope)));
+        let Some(slopes) = slopes else { return Err(Error::contradiction("a slope of the policy is not finite")) };
+        let has_slopes = !slopes.are_zero();
+        if oracles > MAX_ACTIONS || has_slopes && cells.classes() > MAX_CLASSES_FOR_OWN_PART {
+            return Err(Error::contradiction("the policy has more oracles or classes than a forest can have"));
+        }
+        let (count, scores) = (forest.trees().leaves(), forest.scorer().leaf_scores());
+        let fitting = [false, true].map(|has_bounds| LeafColumns::new(has_bounds, has_slopes, oracles));
+        let fits = |columns: &LeafColumns| losses.len() == count.saturating_mul(columns.width - 1);
+        let Some(columns) = fitting.into_iter().find(fits) else {
+            let losses = losses.len();
+            return Err(Error::contradiction(format!(
+                "the policy's trees have {count} leaves, and {losses} losses do not fit them"
+            )));
+        };
+        let mut values = Vec::with_capacity(count * columns.width);
+        for (leaf, (score, own)) in scores.iter().zip(losses.chunks_exact(columns.width - 1)).enumerate() {
+            values.push(*score);
+            values.extend_from_slice(own);
+            columns.check_leaf(leaf, &values[leaf * columns.width..])?;
+        }
+        let (forest, edges, loss) = (forest.clone(), edges.clone(), task.loss().clone());
+        Ok(Some(Self { forest, edges, columns, values, loss, slopes }))
     }
 
     /// The losses of one query.

@@ -44,14 +44,17 @@ pub struct Surcharge {
 impl Policy {
     /// Finds the price that enforces a limit, and decides all sources at that price.
     ///
-    /// If only bounds of a route's cost are known, the upper bound counts, so that routed queries are certain to gain.
-    pub(super) fn keep_within(&mut self, limit: Limit) -> Result<()> {
+    /// The price is found from the calibration rows unless the cutoff is given. If only bounds of a route's cost are known, the upper bound counts, so that routed queries are certain to gain.
+    pub(super) fn keep_within(&mut self, limit: Limit, cutoff: Option<Cutoff>) -> Result<()> {
         if self.task.routes().is_empty() {
             return Err(TaskError::LimitWithoutRoute.into());
         }
         let largest = self.high.iter().copied().fold(0.0, f64::max);
         self.tie = TIE * self.task.loss().rounding().max(largest);
-        let found = self.find_cutoff(limit)?;
+        let found = match cutoff {
+            Some(found) => found,
+            None => self.find_cutoff(limit)?,
+        };
         self.priced = Some(self.task.clone().with_limit_as_price(found.price));
         self.cutoff = Some(found);
         self.kept.resize(self.codes.len(), UNDETERMINED);
@@ -72,6 +75,9 @@ impl Policy {
     fn find_cutoff(&self, limit: Limit) -> Result<Cutoff> {
         let task = self.at_no_price();
         let find = |limit: Limit, units: &[Unit]| Cutoff::find(limit, units, self.tie);
+        if matches!(limit, Limit::TargetLoss(_)) && self.router().is_none() {
+            return Err(TaskError::LimitNeedsRows.into());
+        }
         let cells = self.units_of_budget(&task)?;
         match limit {
             _ if self.has_forest() => find(limit, &cells),
@@ -98,6 +104,9 @@ impl Policy {
     /// The units by which a budget is found: cells or, in a forest, held-out rows.
     pub(super) fn units_of_budget(&self, task: &Task) -> Result<Vec<Unit>> {
         if self.has_forest() {
+            if self.router().is_none() {
+                return Err(TaskError::LimitNeedsRows.into());
+            }
             return Ok(self.all_units(task, self.held_out()).ok_or(TaskError::NoHeldOutTrees)?);
         }
         let cells = self.estimates.sources[..self.cells.count()].iter().flatten().map(|estimate| {
@@ -217,6 +226,9 @@ impl Policy {
     /// The price that enforces the task's limit on routing, if it has one.
     #[must_use]
     pub fn surcharge(&self) -> Option<Surcharge> {
+        if let Some(figures) = &self.figures {
+            return figures.surcharge;
+        }
         let Cutoff { price, marginal, at_margin, share, loss } = self.cutoff?;
         let judged = self.judge_rows();
         let held_out = judged.as_ref().map(|judged| [judged.loss.mean(), self.standard_errors(judged)[1]]);

@@ -12,6 +12,7 @@ mod held_out;
 mod leaf_losses;
 mod limit;
 mod out_of_bag;
+mod parts;
 mod promise;
 mod realised;
 mod reason;
@@ -24,7 +25,7 @@ use crate::error::{Result, RouterError, TaskError};
 use crate::estimate::{self, Decomposition, GroupLosses, OracleLoss, OtherOracles, RowLosses, RowVotes, Valuation};
 use crate::loss::Loss;
 use crate::parallel::prelude::*;
-use crate::partition::{CellId, Cells};
+use crate::partition::{CellId, Cells, Partition};
 use crate::router::{Router, Support};
 use crate::task::{Estimator, Named, Route, Task, TaskSummary};
 pub use cap::{Bid, CapRule, CapSize, CapUse, Caps, MAX_CAPS};
@@ -39,6 +40,8 @@ use held_out::HeldOut;
 use leaf_losses::LeafLosses;
 pub(crate) use limit::MixedAction;
 pub use limit::Surcharge;
+use parts::StoredFigures;
+pub use parts::{Figure, FigureParts, LeafParts, LimitParts, PolicyParts, PromiseParts, SourceParts};
 pub use promise::Promise;
 pub use reason::Reason;
 pub use stored::StoredDecisions;
@@ -82,6 +85,8 @@ pub struct Policy {
     kept: Vec<u8>,
     /// Sources whose gap is this close to the limit's price are at the margin.
     tie: f64,
+    /// What was estimated from held-out rows before the rows were left behind, if the policy was put together from its parts.
+    figures: Option<Arc<StoredFigures>>,
 }
 
 /// The estimates for a router under a task's loss, estimator and oracles; they do not depend on prices.
@@ -90,23 +95,37 @@ pub struct Policy {
 /// classes, followed by all rows.
 #[derive(Debug)]
 struct Estimates {
+    partition: Partition,
+    classes: Vec<String>,
+    cells: Arc<Cells>,
+    backoff: Arc<Cells>,
+    /// Whether centroids are served instead of predictions.
+    is_recalibrated: bool,
     loss: Loss,
-    estimator: Estimator,
     other_oracles: OtherOracles,
     sources: Vec<Option<Decomposition>>,
     /// The cells without rows, ascending.
     empty: Vec<u32>,
     /// The losses of a forest's leaves, if the router has one: queries have their own losses then.
     leaves: Option<LeafLosses>,
-    /// The calibration rows and the losses of other oracles on them, from which held-out estimates are made.
-    router: Router,
-    oracles: RowLosses,
-    /// Computed on first use, not while deciding.
+    /// None if the policy was put together from its parts.
+    calibration: Option<Calibration>,
+    /// What identifies the router if its rows are not here.
+    origin: Option<String>,
+    /// Computed on first use, not while deciding; empty without calibration rows.
     held_out: OnceLock<HeldOut>,
     /// The same with each jackknife group of rows deleted in turn.
     without_groups: OnceLock<Vec<HeldOut>>,
     /// The calibration rows' votes, which bound losses that labels do not identify; `None` inside if they identify the loss.
     votes: OnceLock<Option<RowVotes>>,
+}
+
+/// The calibration rows and the losses of other oracles on them, from which held-out estimates are made. Deciding does not need them.
+#[derive(Debug)]
+struct Calibration {
+    router: Router,
+    estimator: Estimator,
+    oracles: RowLosses,
 }
 
 impl Router {
@@ -119,7 +138,7 @@ impl Router {
     pub fn policy(&self, task: &Task) -> Result<Policy> {
         let task = &task.for_classes(self.classes())?;
         task.chosen_estimator().check_classes(self.classes().len())?;
-        check_size(self, task)?;
+        check_size(self.cells(), task)?;
         let (loss, mut estimator) = (task.loss(), task.chosen_estimator());
         if self.leaves().is_some() {
             estimator = estimate::estimator_for_leaves(estimator);
@@ -138,25 +157,29 @@ impl Router {
             sources.extend(valuation.fall_backs(&self.rows_by_confidence(), |_| true));
         }
         let estimates = Estimates {
+            partition: self.partition().clone(),
+            classes: self.classes().to_vec(),
+            cells: self.cells().clone(),
+            backoff: self.backoff().clone(),
+            is_recalibrated: self.is_recalibrated(),
             loss: loss.clone(),
-            estimator,
             other_oracles,
             sources,
             empty,
             leaves,
-            router: self.clone(),
-            oracles,
+            calibration: Some(Calibration { router: self.clone(), estimator, oracles }),
+            origin: None,
             held_out: OnceLock::new(),
             without_groups: OnceLock::new(),
             votes: OnceLock::new(),
         };
-        Policy::compile(task.clone(), Arc::new(estimates))
+        Policy::compile(task.clone(), Arc::new(estimates), None)
     }
 }
 
 impl Policy {
-    /// Prices the estimates for a task.
-    fn compile(task: Task, estimates: Arc<Estimates>) -> Result<Self> {
+    /// Prices the estimates for a task. The cutoff of its limit, if it has one, is found from the calibration rows unless it is given.
+    fn compile(task: Task, estimates: Arc<Estimates>, cutoff: Option<Cutoff>) -> Result<Self> {
         let oracle_loss = |route: &Route| {
             estimates.other_oracles.loss_of(route).ok_or_else(|| {
                 let (name, oracle) = (route.name(), route.oracle());
@@ -164,7 +187,7 @@ impl Policy {
             })
         };
         let oracle_losses = task.routes().iter().map(oracle_loss).collect::<Result<Vec<_>>>()?;
-        check_size(&estimates.router, &task)?;
+        check_size(&estimates.cells, &task)?;
         let actions = task.actions();
         let sources = estimates.sources.len();
         let mut policy = Self {
@@ -177,10 +200,11 @@ impl Policy {
             priced: None,
             kept: Vec::new(),
             tie: 0.0,
+            figures: None,
             task,
             oracle_losses,
-            cells: estimates.router.cells().clone(),
-            backoff: estimates.router.backoff().clone(),
+            cells: estimates.cells.clone(),
+            backoff: estimates.backoff.clone(),
             estimates,
         };
         let (mut low, mut high) = (vec![f64::NAN; actions], vec![f64::NAN; actions]);
@@ -203,7 +227,7 @@ impl Policy {
         }
         policy.good_enough = policy.find_good_enough();
         if let Some(limit) = policy.task.limit() {
-            policy.keep_within(limit)?;
+            policy.keep_within(limit, cutoff)?;
         }
         Ok(policy)
     }
@@ -212,13 +236,40 @@ impl Policy {
     ///
     /// # Errors
     /// If the task has another loss or estimator, or other oracles: compile it with [`Router::policy`]. Also if its limit on routing has no
-    /// route or cannot be kept.
+    /// route or cannot be kept, or if the limit's price has to be found from calibration rows and the policy has none.
     pub fn reprice(&self, task: &Task) -> Result<Self> {
         let task = task.for_classes(self.classes())?;
         if *task.loss() != self.estimates.loss || task.chosen_estimator() != self.task.chosen_estimator() {
-            return Err(TaskError::OtherPolicy.into());
+            return Err(self.other_policy(&task));
         }
-        Self::compile(task, self.estimates.clone())
+        if let Some(same) = self.unchanged_for(&task) {
+            return Ok(same);
+        }
+        Self::compile(task, self.estimates.clone(), None)
+    }
+
+    /// The router from which the policy was compiled; `None` if the policy was put together from its parts, without calibration rows.
+    #[must_use]
+    pub fn router(&self) -> Option<&Router> {
+        self.estimates.calibration.as_ref().map(|calibration| &calibration.router)
+    }
+
+    /// What identifies the router of a policy without calibration rows, such as a hash of its file, if it is known.
+    #[must_use]
+    pub fn origin(&self) -> Option<&str> {
+        self.estimates.origin.as_deref()
+    }
+
+    /// The number of calibration rows from which the losses of cells were estimated.
+    #[must_use]
+    pub fn calibration_rows(&self) -> usize {
+        self.estimates.sources[..self.cells.count()].iter().flatten().map(|estimate| estimate.rows).sum()
+    }
+
+    /// The partition asked for.
+    #[must_use]
+    pub fn partition(&self) -> &Partition {
+        &self.estimates.partition
     }
 
     /// The task, its cost matrix in the order of the router's classes.
@@ -242,7 +293,7 @@ impl Policy {
     /// The classes, in order.
     #[must_use]
     pub fn classes(&self) -> &[String] {
-        self.estimates.router.classes()
+        &self.estimates.classes
     }
 
     /// Whether these are the policy's cells: those of its router or equal ones.
@@ -408,8 +459,14 @@ impl Policy {
     ///
     /// With a forest each row is decided by the trees for which it is out of bag. The first call then takes several times as long as
     /// compiling the policy.
+    ///
+    /// Without calibration rows, these are the shares found when the policy was compiled. At other prices they are not known for a forest,
+    /// and its cells count as wholes.
     #[must_use]
     pub fn shares(&self) -> Named<f64> {
+        if let Some(figures) = &self.figures {
+            return figures.shares.clone();
+        }
         if let Some(shares) = self.out_of_bag_shares() {
             return shares;
         }
@@ -438,7 +495,7 @@ impl Policy {
 
     /// The prediction served to queries of a source instead of their own, if the router is recalibrated.
     pub(crate) fn served(&self, source: u32) -> Option<&[f64]> {
-        self.estimates.router.is_recalibrated().then(|| self.estimate(source).centroid.as_slice())
+        self.estimates.is_recalibrated.then(|| self.estimate(source).centroid.as_slice())
     }
 
     fn action(&self, code: u8) -> Action<'_> {
@@ -451,9 +508,9 @@ impl Policy {
 }
 
 /// Refuses tasks with more actions than a decision of a forest holds, and policies whose costs would take gigabytes.
-fn check_size(router: &Router, task: &Task) -> Result<()> {
-    let (cells, actions) = (router.cells().count(), task.actions());
-    if router.leaves().is_some() && actions > MAX_ACTIONS {
+fn check_size(cells: &Cells, task: &Task) -> Result<()> {
+    let (has_forest, cells, actions) = (cells.forest().is_some(), cells.count(), task.actions());
+    if has_forest && actions > MAX_ACTIONS {
         return Err(TaskError::ForestActions { actions, most: MAX_ACTIONS }.into());
     }
     if cells.saturating_mul(actions) > MAX_COSTS {

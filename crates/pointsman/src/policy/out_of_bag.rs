@@ -13,6 +13,7 @@ use super::leaf_losses::LeafLosses;
 use crate::estimate::{GroupLosses, LabelLosses, LeafBuffers, LeafValuation, Valuation};
 use crate::parallel::prelude::*;
 use crate::partition::CellId;
+use crate::partition::forest::LeafStatistics;
 use crate::task::Named;
 
 /// The out-of-bag rows of a leaf are left out of it in at most this many parts: nearly one by one in small leaves, and without valuing
@@ -83,7 +84,10 @@ impl LeafLosses {
     pub(super) fn held_out(&self, valuation: Valuation<'_>) -> HeldOut {
         let Valuation { router, loss, oracles, .. } = valuation;
         let leaves = valuation.leaves();
-        let (valued, expected) = self.out_of_bag_losses(&leaves);
+        let Some(statistics) = router.leaves() else {
+            return HeldOut::new(router.cells().count(), leaves.other_oracles());
+        };
+        let (valued, expected) = self.out_of_bag_losses(&leaves, statistics);
         let losses = LabelLosses::from_table(router.rows(), loss, oracles);
         let mut held_out = HeldOut::new(router.cells().count(), leaves.other_oracles());
         let mut cells = (0..router.cells().count() as u32)
@@ -98,12 +102,12 @@ impl LeafLosses {
     }
 
     /// The rows that are out of bag for a tree, and the mean quantities of each over such trees.
-    fn out_of_bag_losses(&self, leaves: &LeafValuation<'_>) -> (Vec<u32>, Vec<[f64; 2]>) {
+    fn out_of_bag_losses(&self, leaves: &LeafValuation<'_>, statistics: &LeafStatistics) -> (Vec<u32>, Vec<[f64; 2]>) {
         let (rows, trees) = (leaves.estimator().rows(), self.forest.trees().count());
         let empty = || TreeSums::new(rows, 2 + leaves.other_oracles());
         let partial_sum = |first: usize| {
             let mut sums = empty();
-            let mut without = LeavesWithoutParts::new(self, leaves);
+            let mut without = LeavesWithoutParts::new(self, leaves, statistics);
             for tree in (first..trees).step_by(PARTIAL_SUMS) {
                 without.add_tree(tree, &mut sums);
             }
@@ -122,6 +126,7 @@ impl LeafLosses {
 struct LeavesWithoutParts<'a> {
     losses: &'a LeafLosses,
     leaves: &'a LeafValuation<'a>,
+    statistics: &'a LeafStatistics,
     buffers: LeafBuffers,
     /// The part of its leaf in which a row is left out; [`PARTS_PER_LEAF`] for rows that are not left out.
     part_of_row: Vec<usize>,
@@ -129,14 +134,14 @@ struct LeavesWithoutParts<'a> {
 }
 
 impl<'a> LeavesWithoutParts<'a> {
-    fn new(losses: &'a LeafLosses, leaves: &'a LeafValuation<'a>) -> Self {
+    fn new(losses: &'a LeafLosses, leaves: &'a LeafValuation<'a>, statistics: &'a LeafStatistics) -> Self {
         let part_of_row = vec![PARTS_PER_LEAF; leaves.estimator().rows()];
-        Self { losses, leaves, buffers: LeafBuffers::default(), part_of_row, rest: Vec::new() }
+        Self { losses, leaves, statistics, buffers: LeafBuffers::default(), part_of_row, rest: Vec::new() }
     }
 
     /// Adds the losses of the out-of-bag rows of a tree.
     fn add_tree(&mut self, tree: usize, sums: &mut TreeSums) {
-        let LeafLosses { forest, statistics, .. } = self.losses;
+        let (forest, statistics) = (&self.losses.forest, self.statistics);
         let sample = forest.bootstrap().sample(tree);
         let tree = statistics.rows().tree(tree);
         for leaf in tree.leaves() {

@@ -109,8 +109,13 @@ impl Policy {
     /// println!("{:.3} ± {:.3} per query", promise.cost, promise.standard_error);
     /// # Ok::<(), pointsman::Error>(())
     /// ```
+    ///
+    /// A policy without calibration rows gives the promise that was made when it was compiled, and none at other prices.
     #[must_use]
     pub fn promise(&self) -> Option<Promise> {
+        if let Some(figures) = &self.figures {
+            return figures.promise.clone();
+        }
         let judged = self.judge_rows().filter(|judged| judged.known > 0.0)?;
         let always = self.task.action_names().into_iter().zip(judged.always.iter().map(WeightedSums::mean)).collect();
         let (cost, loss) = (judged.cost.mean(), judged.loss.mean());
@@ -131,6 +136,9 @@ impl Policy {
     /// The cost of [`promise`](Self::promise) alone, without the work for its standard error.
     #[must_use]
     pub fn promised_cost(&self) -> Option<f64> {
+        if let Some(figures) = &self.figures {
+            return figures.promise.as_ref().map(|promise| promise.cost);
+        }
         self.judge_rows().filter(|judged| judged.known > 0.0).map(|judged| judged.cost.mean())
     }
 
@@ -143,7 +151,7 @@ impl Policy {
     /// The same with other weights of the rows. From the source and the action of rows, `weigh` gives the factor of their weight, and the
     /// factor of the weight that is routed to a Bayes-optimal oracle.
     pub(super) fn open_under(&self, parts: &[usize], weigh: &dyn Fn(u32, MixedAction) -> [f64; 2]) -> Option<[f64; 2]> {
-        let (held_out, table) = (self.held_out(), self.estimates.router.rows());
+        let (held_out, table) = (self.held_out(), self.router()?.rows());
         let votes = self.estimates.votes.get_or_init(|| RowVotes::from_table(table, &self.estimates.loss)).as_ref()?;
         // Source, row, both factors and irreducible loss; a row may be decided several times.
         let mut decided = Vec::new();

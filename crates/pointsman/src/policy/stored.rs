@@ -64,7 +64,7 @@ impl Policy {
         if !(moved.is_empty() || moved.len() == rows && moved.iter().all(is_action)) {
             return refuse("the actions that caps assigned do not fit".into());
         }
-        let width = if self.has_forest() { self.estimates.oracles.columns().len() } else { 0 };
+        let width = if self.has_forest() { self.estimates.other_oracles.count() } else { 0 };
         let with_losses = if self.has_forest() { rows } else { 0 };
         if [totals.len(), irreducible.len(), oracles.len()] != [with_losses, with_losses, with_losses * width] {
             return refuse("the losses do not fit the rows".into());

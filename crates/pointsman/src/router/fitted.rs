@@ -31,26 +31,10 @@ impl FittedPartition {
         recalibrated: bool,
         classes: usize,
     ) -> Result<Self> {
-        partition.check()?;
-        let fits = |(factor, axis): (&Factor, &Axis)| match (factor, axis) {
-            (Factor::TopClass { .. }, Axis::TopClass { .. })
-            | (Factor::Confidence { .. }, Axis::Confidence { .. })
-            | (Factor::LevelSets, Axis::LevelSets { .. })
-            | (Factor::Pooled, Axis::Pooled { .. })
-            | (Factor::Tree, Axis::Tree { .. }) => true,
-            (Factor::Feature { name, .. }, Axis::Feature { name: other, .. }) => name == other,
-            (Factor::HonestForest { trees }, Axis::HonestForest { forest }) => {
-                *trees == forest.scorer().trees().count()
-            }
-            _ => false,
-        };
-        let fits = partition.factors().len() == cells.axes().len()
-            && partition.factors().iter().zip(cells.axes()).all(fits)
-            && cells.classes() == classes
-            && is_backoff(&backoff, classes);
-        if !fits {
+        if cells.forest().is_some() {
             return Err(misfit());
         }
+        check_fits(&partition, &cells, &backoff, classes)?;
         Ok(Self { partition, cells: Arc::new(cells), backoff: Arc::new(backoff), recalibrated })
     }
 
@@ -71,6 +55,30 @@ impl FittedPartition {
             _ => Ok(()),
         }
     }
+}
+
+/// Checks that cells and the confidence bins behind them are those of a partition, for predictions over this number of classes.
+pub(crate) fn check_fits(partition: &Partition, cells: &Cells, backoff: &Cells, classes: usize) -> Result<()> {
+    partition.check()?;
+    let fits = |(factor, axis): (&Factor, &Axis)| match (factor, axis) {
+        (Factor::TopClass { .. }, Axis::TopClass { .. })
+        | (Factor::Confidence { .. }, Axis::Confidence { .. })
+        | (Factor::LevelSets, Axis::LevelSets { .. })
+        | (Factor::Pooled, Axis::Pooled { .. })
+        | (Factor::Tree, Axis::Tree { .. }) => true,
+        (Factor::Feature { name, .. }, Axis::Feature { name: other, .. }) => name == other,
+        (Factor::HonestForest { trees }, Axis::HonestForest { forest }) => *trees == forest.scorer().trees().count(),
+        (Factor::Forest { trees }, Axis::Forest { forest, .. }) => *trees == forest.trees().count(),
+        _ => false,
+    };
+    let fits = partition.factors().len() == cells.axes().len()
+        && partition.factors().iter().zip(cells.axes()).all(fits)
+        && cells.classes() == classes
+        && is_backoff(backoff, classes);
+    if !fits {
+        return Err(misfit());
+    }
+    Ok(())
 }
 
 /// Whether queries of empty cells can fall back to these cells.

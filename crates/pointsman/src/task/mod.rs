@@ -203,6 +203,19 @@ impl Task {
         self
     }
 
+    /// The same task without one of its routes.
+    ///
+    /// # Errors
+    /// If there is no such route.
+    pub fn without_route(mut self, name: &str) -> Result<Self> {
+        let Some(place) = self.routes.iter().position(|route| route.name == name) else {
+            let known = self.routes.into_iter().map(|route| route.name).collect();
+            return Err(TaskError::UnknownName { what: "route", name: name.to_owned(), known }.into());
+        };
+        self.routes.remove(place);
+        Ok(self)
+    }
+
     /// The same task without abstention.
     #[must_use]
     pub fn without_abstaining(mut self) -> Self {

@@ -30,6 +30,7 @@ mod oracles;
 mod panels;
 mod partials;
 mod plans;
+mod policy_parts;
 mod prices;
 mod reasons;
 mod regressions;

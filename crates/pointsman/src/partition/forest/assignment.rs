@@ -83,6 +83,20 @@ impl Forest {
         Ok(Assignment { forest, scores, leaves: RankedLeaves::new(ranked, ranks_by_votes(table, order), assigned) })
     }
 
+    /// Puts a forest together from its trees, the score of each leaf, and how rows were drawn.
+    ///
+    /// # Errors
+    /// If there is not one score per leaf.
+    pub fn new(scorer: Scorer, bootstrap: Bootstrap) -> Result<Self> {
+        if scorer.width() != 1 {
+            return Err(Error::contradiction(format!(
+                "the leaves of a forest have one score, and not {}",
+                scorer.width()
+            )));
+        }
+        Ok(Self { scorer, bootstrap })
+    }
+
     /// The trees.
     #[must_use]
     pub fn trees(&self) -> &Trees {
@@ -96,7 +110,8 @@ impl Forest {
     }
 
     /// The trees with the score of each leaf.
-    pub(crate) fn scorer(&self) -> &Scorer {
+    #[must_use]
+    pub fn scorer(&self) -> &Scorer {
         &self.scorer
     }
 }

@@ -1,0 +1,120 @@
+//! Policy files: `compile` writes them, `decide` takes them in place of a router, and `check` describes them.
+
+use std::fs;
+use std::path::Path;
+
+use crate::{parse_csv, workshop};
+
+const TASK: &str = "--route expert=0.05 --abstain 0.3";
+
+/// Runs a command line whose words are separated by any number of spaces.
+fn line(folder: &Path, line: &str) -> crate::Run {
+    crate::line(folder, &line.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// What is said of a command that is refused.
+fn refused(folder: &Path, text: &str) -> String {
+    let run = line(folder, text);
+    assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{text}: {run:?}");
+    run.stderr
+}
+
+#[test]
+fn policy_decides_as_its_router() {
+    let folder = workshop();
+    let path = folder.path();
+    line(path, "calibrate calibration.csv --partition forest:10 -o forest.safetensors").ok();
+    for router in ["router", "forest"] {
+        for task in [TASK, "--loss zero-one --route expert=0.02 --budget 0.15", "--route one=0.02,panel:m=1"] {
+            line(path, &format!("compile {router}.safetensors {task} -o policy.safetensors")).ok();
+            let decide = |file: &str, task: &str| {
+                line(path, &format!("decide {file}.safetensors heldout.csv {task} --keep id -o -")).ok().stdout
+            };
+            let expected = decide(router, task);
+            assert_eq!(decide("policy", ""), expected, "{router} {task}");
+            fs::remove_file(path.join("policy.safetensors")).unwrap();
+            assert!(expected.contains("route:"), "{router} {task}");
+        }
+    }
+}
+
+#[test]
+fn prices_and_routes_of_a_policy_can_be_changed() {
+    let folder = workshop();
+    let path = folder.path();
+    line(path, &format!("compile router.safetensors {TASK} -o policy.safetensors")).ok();
+    let decide = |file: &str, task: &str| {
+        line(path, &format!("decide {file}.safetensors heldout.csv {task} --keep id -o -")).ok().stdout
+    };
+    for task in ["--route expert=0.2", "--abstain 0.1", "--route expert=0.01 --route other=0.005", "--ties paper"] {
+        let whole = format!("{TASK} {task}");
+        let both = if task.contains("expert") { format!("{task} --abstain 0.3") } else { whole.clone() };
+        let both = if task.contains("abstain") { "--route expert=0.05 --abstain 0.1".to_owned() } else { both };
+        assert_eq!(decide("policy", task), decide("router", &both), "{task}");
+    }
+    assert_eq!(decide("policy", "--without-route expert"), decide("router", "--abstain 0.3"));
+    let capped = decide("policy", "--cap expert=7");
+    assert_eq!(capped, decide("router", &format!("{TASK} --cap expert=7")));
+    let (_, rows) = parse_csv(&capped);
+    assert_eq!(rows.iter().filter(|row| row[3] == "route:expert").count(), 7, "{capped}");
+    let unknown = refused(path, "decide policy.safetensors heldout.csv --without-route nobody");
+    assert!(unknown.contains("no route is called \"nobody\""), "{unknown}");
+}
+
+#[test]
+fn what_needs_calibration_rows_is_refused_with_the_command_for_it() {
+    let folder = workshop();
+    let path = folder.path();
+    line(path, &format!("compile router.safetensors {TASK} -o policy.safetensors")).ok();
+    for (flags, said) in [
+        ("--loss zero-one", "pointsman compile ROUTER --loss zero-one -o policy.safetensors"),
+        ("--estimator plugin", "pointsman compile ROUTER --estimator plugin -o policy.safetensors"),
+        ("--route jury=0.1,panel:m=3", "pointsman compile ROUTER --route"),
+        ("--target-loss 0.4", "pointsman compile ROUTER --target-loss 0.4"),
+        ("--confidence 0.95", "--confidence needs them"),
+        ("--explain 3", "--explain needs them"),
+    ] {
+        let error = refused(path, &format!("decide policy.safetensors heldout.csv {flags}"));
+        assert!(error.contains(said) && error.contains("policy.safetensors"), "{flags}: {error}");
+    }
+    for command in ["show policy.safetensors", "evaluate policy.safetensors heldout.csv --route 0.05"] {
+        let error = refused(path, command);
+        assert!(error.contains("is a policy, which has no calibration rows"), "{command}: {error}");
+    }
+    let other = "id,prob_cat,prob_dog\nq,0.5,0.5\n";
+    fs::write(path.join("other.csv"), other).unwrap();
+    let error = refused(path, "decide policy.safetensors other.csv");
+    assert!(error.contains("other.csv") && error.contains("owl"), "{error}");
+}
+
+#[test]
+fn check_describes_a_policy() {
+    let folder = workshop();
+    let path = folder.path();
+    let compiled = line(path, &format!("compile router.safetensors {TASK} -o policy.safetensors --json")).ok().json();
+    let checked = line(path, "check policy.safetensors --json").ok().json();
+    assert_eq!(compiled, checked);
+    let hash = checked["router_sha256"].as_str().unwrap();
+    assert_eq!(hash.len(), 64);
+    let shown = line(path, &format!("show router.safetensors {TASK} --json")).ok().json();
+    assert_eq!(checked["promise"]["cost"], shown["promise"]["cost"]);
+    assert_eq!(checked["task"]["routes"][0]["cost"], 0.05);
+    let words = line(path, "check policy.safetensors").ok().stdout;
+    for said in ["can be used: a policy without calibration rows", "expert 0.05", "brier", &hash[..20]] {
+        assert!(words.contains(said), "{said}: {words}");
+    }
+    let other = refused(path, "check policy.safetensors --classes cat,dog");
+    assert!(other.contains("other classes"), "{other}");
+}
+
+#[test]
+fn policies_do_not_replace_other_files() {
+    let folder = workshop();
+    let path = folder.path();
+    let error = refused(path, &format!("compile router.safetensors {TASK} -o heldout.csv"));
+    assert!(error.contains("is a table, which would be lost"), "{error}");
+    line(path, &format!("compile router.safetensors {TASK} -o policy.safetensors")).ok();
+    line(path, "compile router.safetensors --route 0.1 -o policy.safetensors").ok();
+    let error = refused(path, "calibrate calibration.csv -o policy.safetensors");
+    assert!(error.contains("is a policy, which would be lost"), "{error}");
+}
