@@ -291,7 +291,7 @@ fn whole_routers(routers: &Target) -> std::io::Result<()> {
         with(&header.replacen(from, to, 1))
     };
     routers.write("no-pointsman.safetensors", edited("\"pointsman\"", "\"pointsmen\""))?;
-    routers.write("version-future.safetensors", edited("\\\"version\\\":1", "\\\"version\\\":4"))?;
+    routers.write("version-future.safetensors", edited("\\\"version\\\":1", "\\\"version\\\":5"))?;
     routers.write("version-far.safetensors", edited("\\\"version\\\":1", "\\\"version\\\":4294967296"))?;
     routers.write("version-zero.safetensors", edited("\\\"version\\\":1", "\\\"version\\\":0"))?;
     routers.write("version-text.safetensors", edited("\\\"version\\\":1", "\\\"version\\\":\\\"1\\\""))?;
@@ -330,7 +330,7 @@ fn sealed_routers(routers: &Target) -> std::io::Result<()> {
     let first = |parts: &mut Parts, name: &str, value: f64| {
         tensor(parts, name, &|t| t.bytes[..8].copy_from_slice(&value.to_le_bytes()));
     };
-    write("version", "top-class:2", &|p| p.header.version = 4)?;
+    write("version", "top-class:2", &|p| p.header.version = 5)?;
     write("wrong-dtype", "top-class:2", &|p| tensor(p, "probs", &|t| t.dtype = Dtype::I64))?;
     write("flat-probs", "top-class:2", &|p| tensor(p, "probs", &|t| t.shape = vec![12]))?;
     write("transposed", "top-class:2", &|p| tensor(p, "probs", &|t| t.shape.reverse()))?;
@@ -519,7 +519,7 @@ fn parts(parts: &Target) -> std::io::Result<()> {
         change(parts.tensors.iter_mut().find(|t| t.name == name).unwrap_or_else(|| panic!("there is no {name}")));
     };
     let part = |parts: &mut Parts, change: &dyn Fn(&mut PartHeader)| change(parts.part.as_mut().expect("a part"));
-    write("version", &plain, &|p| part(p, &|header| header.version = 4))?;
+    write("version", &plain, &|p| part(p, &|header| header.version = 5))?;
     write("forest", &plain, &|p| p.header.partition = "forest:3".to_owned())?;
     write("other-partition", &plain, &|p| p.header.partition = "level-sets".to_owned())?;
     write("needs-unknown", &plain, &|p| part(p, &|header| header.needs = vec!["height".to_owned()]))?;

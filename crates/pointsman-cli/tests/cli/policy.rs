@@ -53,8 +53,9 @@ fn prices_and_routes_of_a_policy_can_be_changed() {
         assert_eq!(decide("policy", task), decide("router", &both), "{task}");
     }
     assert_eq!(decide("policy", "--without-route expert"), decide("router", "--abstain 0.3"));
-    let capped = decide("policy", "--cap expert=7");
-    assert_eq!(capped, decide("router", &format!("{TASK} --cap expert=7")));
+    let few = "--route expert=0.01 --abstain 0.9 --cap expert=7";
+    let capped = decide("policy", few);
+    assert_eq!(capped, decide("router", few));
     let (_, rows) = parse_csv(&capped);
     assert_eq!(rows.iter().filter(|row| row[3] == "route:expert").count(), 7, "{capped}");
     let unknown = refused(path, "decide policy.safetensors heldout.csv --without-route nobody");

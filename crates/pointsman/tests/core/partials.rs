@@ -266,10 +266,10 @@ fn too_many_rows_are_refused_at_once() {
         Table::new(["no", "yes"], [0.4, 0.6].repeat(rows)).unwrap().with_votes(votes).unwrap()
     };
     let like = Router::calibrate(&draw(80), &Partition::honest_forest(5_000)).unwrap();
-    let many = draw(60_000);
+    let many = draw(860_000);
     let mut part = Partial::like(&like).unwrap();
     let error = part.add(&many).unwrap_err().to_string();
-    assert!(error.contains("5000 trees over 60000 rows") && error.contains("cap"), "{error}");
+    assert!(error.contains("5000 trees over 860000 rows") && error.contains("cap"), "{error}");
     assert_eq!(part.kept().rows(), 0);
     assert!(part.add(&draw(100)).is_ok());
 }

@@ -180,9 +180,10 @@ fn inconsistent_scores_are_refused() {
 /// Routers that would take too long to read are not created.
 #[test]
 fn trees_times_rows_are_bounded() {
-    let table = Table::new(["a", "b"], [0.6, 0.4].repeat(54_000)).unwrap().with_votes([2, 1].repeat(54_000)).unwrap();
+    let rows = 860_000;
+    let table = Table::new(["a", "b"], [0.6, 0.4].repeat(rows)).unwrap().with_votes([2, 1].repeat(rows)).unwrap();
     let error = Router::calibrate(&table, &Partition::honest_forest(5_000)).unwrap_err().to_string();
-    assert!(error.contains("5000 trees over 54000 rows"), "{error}");
+    assert!(error.contains("5000 trees over 860000 rows"), "{error}");
 }
 
 /// With more classes than leaves have room for, the classes whose shares vary most are used.
