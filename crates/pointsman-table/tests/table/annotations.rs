@@ -192,7 +192,7 @@ fn similar_names_are_suggested() {
     }
     let folder = Folder::new();
     let (table, labels) = (folder.file("table.csv", TABLE), folder.file("labels.csv", LABELS));
-    let without = ReadOptions { without: vec!["Bob".to_owned()], ..options(&labels, &[]) };
+    let without = ReadOptions { without: vec!["bop".to_owned()], ..options(&labels, &[]) };
     let error = read_frame(&table, &without).unwrap_err().to_string();
     assert!(error.contains("there are ann, bob, cy: did you mean \"bob\"?"), "{error}");
     let lines = "{\"probs\":{\"cat\":1,\"dog\":0},\"labels\":[\"cat\",\"Dog\"]}\n";

@@ -224,9 +224,9 @@ fn prefixes_within_a_word_are_refused() {
     for (columns, part) in [
         ("features=w", "no column named by features=w, as the option columns says: words begin with these letters"),
         ("features=words,features=n", "no column named by features=n"),
-        ("features=gpt", "give the whole prefix, features=gpt_"),
+        ("features=gpt", "give the whole prefix, --columns features=gpt_"),
         ("oracles=g", "another model's predictions are called g<model>_<class>, or g<class>"),
-        ("oracles=gpt", "give the whole prefix, oracles=gpt_"),
+        ("oracles=gpt", "give the whole prefix, --columns oracles=gpt_"),
     ] {
         let error = read_frame(&path, &named(columns)).unwrap_err().to_string();
         assert!(error.contains(part), "{columns}: {error}");
