@@ -25,8 +25,8 @@ def decided(command: Callable[..., str], folder: Path, table: Path, *arguments: 
 
 
 def without_advice(report: dict[str, object]) -> dict[str, object]:
-    """Without what the command line alone adds: its warnings and what to do next."""
-    return {key: value for key, value in report.items() if key not in ("warnings", "next_step")}
+    """Without what the command line alone adds: its files, its warnings and what to do next."""
+    return {key: value for key, value in report.items() if key not in ("made_from", "warnings", "next_step")}
 
 
 def same(found: pa.Table, wanted: pa.Table) -> None:
@@ -97,6 +97,7 @@ def test_diagnosis(command: Callable[..., str], tmp_path: Path) -> None:
 def split_page(path: Path) -> tuple[str, dict[str, object]]:
     """A page and its data, both without what the command line alone adds."""
     text = re.sub(r'<section class="card advice">.*?</section>\n', "", path.read_text(), flags=re.DOTALL)
+    text = re.sub(r'<p id="made-from">.*?</p>', "", text, flags=re.DOTALL)
     before, data, after = re.split(r'(?<=id="data">)(.*?)(?=</script>)', text, maxsplit=1, flags=re.DOTALL)
     return before + after, without_advice(json.loads(data))
 
