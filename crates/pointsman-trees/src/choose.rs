@@ -15,8 +15,8 @@ const MIN_GAINS: [f64; 9] = [0.0, 2.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0];
 /// The largest number of rows by which rules are compared.
 const MAX_ROWS_COMPARED: usize = 50_000;
 
-/// The share of what the best rule explains that another may lack if its trees are smaller. One standard error is left to spare, so that only
-/// large tables have smaller trees than the best.
+/// The share of what the best rule explains that another may lack if its trees are smaller. One standard error is left to spare, so that
+/// trees are smaller than the best only if the rows show that it costs little.
 const DISPENSABLE_SHARE: f64 = 0.01;
 
 /// The out-of-bag errors of pruned trees.

@@ -123,8 +123,8 @@ impl<const N: usize> TrainingSet<N> {
     /// Grows a forest, tree `t` on the rows of [`Bootstrap::sample`]`(t)`, and prunes it by out-of-bag error.
     ///
     /// Up to 100 trees are grown as far as their rows allow. Rules of pruning are compared by the out-of-bag error of these trees: by the rows
-    /// that a node must have to be divided, and by what a subtree must explain per split. The rule with the least error is taken or, on large
-    /// tables, the one with the fewest leaves among those that explain 99 % as much. `progress` is called [`growth_steps`] times, as trees are
+    /// that a node must have to be divided, and by what a subtree must explain per split. The rule with the least error is taken or, if
+    /// the rows suffice to tell, the one with the fewest leaves among those that explain 99 % as much. `progress` is called [`growth_steps`] times, as trees are
     /// grown.
     ///
     /// # Errors
