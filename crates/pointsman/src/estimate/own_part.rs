@@ -142,8 +142,8 @@ fn fit_slopes_on(
     let entropy_factor = if entropy > 0.0 { known / entropy } else { 1.0 };
     // For each row of the sample, sums over the trees for which it is out of bag.
     let mut sums = vec![PairMeans::default(); statistics.sample().len()];
-    for &(place, leaf) in (0..count).flat_map(|tree| statistics.out_of_bag_sample(tree)) {
-        sums[place as usize].add(&leaves[leaf as usize].1);
+    for (place, leaf) in (0..count).flat_map(|tree| statistics.out_of_bag_sample(tree)) {
+        sums[place].add(&leaves[leaf].1);
     }
     let compared = statistics.sample().iter().zip(&sums).filter(|(_, sums)| sums.leaves > 0.0);
     // The differences between a row and the mean of its leaves.

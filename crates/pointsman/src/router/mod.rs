@@ -4,6 +4,7 @@
 
 mod exact;
 mod fitted;
+mod forest;
 pub(crate) mod label_free;
 mod learn;
 mod mixture;
@@ -16,19 +17,16 @@ mod sort;
 use std::sync::Arc;
 
 use crate::error::{Result, TableError};
-use crate::partition::forest::{Bootstrap, Forest, LeafStatistics, Node, Trees, inputs};
-use crate::partition::{Axis, CellId, Cells, Edges, Factor, Partition, SPARSE_BELOW_ROWS, double};
+use crate::partition::forest::{LeafStatistics, Node, Trees, inputs};
+use crate::partition::{Axis, CellId, Cells, Partition};
 use crate::table::Table;
-use fitted::{FittedPartition, is_backoff, misfit};
+use fitted::FittedPartition;
 pub(crate) use fitted::{check_fits, check_size};
 pub use mixture::{Mixture, Support};
 pub use partial::{Cap, Partial};
 pub(crate) use progress::{Progress, STEPS};
 pub(crate) use sort::compare_content;
 use sort::{cells_of, sort_by_cell, starts_of};
-
-/// The largest number of cells of a forest; fewer rows give fewer cells, of at least [`SPARSE_BELOW_ROWS`] rows each.
-const MAX_SCORE_BINS: usize = 25;
 
 /// A partition fitted to calibration rows, and those rows, sorted by cell.
 ///
@@ -81,47 +79,6 @@ impl Router {
         let (order, starts) = sort_by_cell(table, &fitted.cells, &columns);
         let rows = Arc::new(table.select(&order, &columns));
         Ok(Self { fitted, rows, starts, leaves: None })
-    }
-
-    /// Puts a router together from the trees of a forest and the samples of rows they were grown on. The rows determine everything else:
-    /// their leaves, their out-of-bag scores and the cells.
-    ///
-    /// # Errors
-    /// If the parts do not fit each other.
-    pub fn from_forest(
-        partition: Partition,
-        trees: Trees,
-        bootstrap: Bootstrap,
-        backoff: Cells,
-        table: &Table,
-    ) -> Result<Self> {
-        check_rows(table)?;
-        let fits = matches!(partition.factors(), [Factor::Forest { trees: count }] if *count == trees.count());
-        if !fits || !is_backoff(&backoff, table.classes().len()) {
-            return Err(misfit());
-        }
-        check_size(table.rows(), trees.count())?;
-        let columns: Vec<usize> = (0..table.feature_names().len()).collect();
-        let order = label_free::order_of_table(table, 0);
-        let assignment = Forest::assign_rows(trees, bootstrap, table, &order, &columns)?;
-        let bins = (table.rows() / SPARSE_BELOW_ROWS).clamp(1, MAX_SCORE_BINS);
-        let edges = Edges::quantiles(assignment.scores.iter().copied(), bins, double);
-        let found: Vec<CellId> = assignment.scores.iter().map(|&score| CellId(edges.bin(score) as u32)).collect();
-        let forest = assignment.forest;
-        let axes = vec![Axis::Forest { forest: forest.clone(), edges }];
-        let cells = Cells::new(table.classes().len(), axes, table.feature_names().to_vec())?;
-        let (mut next, starts) = starts_of(&found, cells.count());
-        let (mut stored, mut row_of_rank) = (vec![0; order.len()], vec![0; order.len()]);
-        for (rank, cell) in found.iter().enumerate() {
-            let place = next[cell.index()];
-            next[cell.index()] += 1;
-            stored[place as usize] = order[rank];
-            row_of_rank[rank] = place;
-        }
-        let rows = Arc::new(table.select(&stored, &columns));
-        let leaves = LeafStatistics::new(assignment.leaves, &row_of_rank, &rows, forest.trees());
-        let fitted = FittedPartition::from_forest(partition, cells, backoff);
-        Ok(Self { fitted, rows, starts, leaves: Some(Arc::new(leaves)) })
     }
 
     /// The statistics of each leaf, if this is a forest.

@@ -14,6 +14,7 @@ use std::borrow::Cow;
 use std::sync::OnceLock;
 
 use crate::error::{Error, Result, TableError, ValueError};
+use crate::parallel::prelude::*;
 use crate::table::distinct_votes::DistinctVotes;
 use crate::table::predictions::{Predictions, RawPredictions, match_precision, peaks_of};
 pub(crate) use check::check_classes;
@@ -25,6 +26,9 @@ pub use simplex::{LabelDist, Peak, Real, SUM_TOLERANCE, top_class};
 
 /// The largest number of classes. The cross-entropy's floor, times this number, must stay below one.
 pub const MAX_CLASSES: usize = 1 << 16;
+
+/// Values of features that one task checks.
+const VALUES_PER_BLOCK: usize = 1 << 15;
 
 /// Rows of (weak prediction, votes, features, other models' predictions, weight).
 ///
@@ -174,12 +178,18 @@ impl Table {
             return Ok(self);
         }
         self.check_rows("x_*", values.len(), names.len())?;
-        if let Some(i) = values.iter().position(|x| x.is_infinite()) {
+        // Threads report whether there is an infinite value; the first one is searched for only if there is.
+        let check = |block: &mut [f64]| {
+            let is_infinite = block.iter().any(|x| x.is_infinite());
+            // One bit pattern for all missing values.
+            block.iter_mut().filter(|x| x.is_nan()).for_each(|x| *x = f64::NAN);
+            is_infinite
+        };
+        let found: Vec<bool> = values.par_chunks_mut(VALUES_PER_BLOCK).map(check).collect();
+        if let Some(i) = found.contains(&true).then(|| values.iter().position(|x| x.is_infinite())).flatten() {
             let (row, name) = (i / names.len(), &names[i % names.len()]);
             return Err(Error::value(row, format!("x_{name}"), ValueError::Feature { value: values[i] }));
         }
-        // One bit pattern for all missing values.
-        values.iter_mut().filter(|x| x.is_nan()).for_each(|x| *x = f64::NAN);
         self.feature_names = names;
         self.features = values;
         Ok(self)

@@ -16,6 +16,7 @@ mod evaluation;
 mod evaluation_properties;
 mod forest;
 mod forest_losses;
+mod forest_parts;
 mod golden;
 mod honest_splits;
 mod honest_tree;

@@ -5,16 +5,12 @@ use std::sync::Arc;
 
 use pointsman_trees::{Bootstrap, BootstrapSample, Trees};
 
-use super::rows_in_leaves::LeafNumbers;
+use super::leaf_numbers::LeafNumbers;
 use super::scorer::{Scorer, means_of_leaves};
 use super::{inputs, targets};
 use crate::error::{Error, Result};
 use crate::parallel::prelude::*;
 use crate::table::Table;
-
-/// The largest number of rows in the sample by which leaves are compared with their out-of-bag rows. More rows would hardly change the
-/// result and would make another loss slower.
-const MAX_ROWS_IN_SAMPLE: usize = 10_000;
 
 /// The smallest number of rows per parallel task of scoring.
 const MIN_ROWS_PER_TASK: usize = 256;
@@ -33,21 +29,15 @@ pub(crate) struct Assignment {
     pub(crate) forest: Arc<Forest>,
     /// The score of each row by the trees for which it is out of bag.
     pub(crate) scores: Vec<f64>,
-    pub(crate) leaves: RankedLeaves,
+    /// For each tree, the leaf of each row.
+    leaf_of_rank: Vec<LeafNumbers>,
 }
 
-/// The leaf of each row in each tree, by rank, from which [`LeafStatistics`](super::LeafStatistics) are computed.
-pub(crate) struct RankedLeaves {
-    /// For each tree, the leaf of each row.
-    pub(super) leaf_of_row: Vec<LeafNumbers>,
-    /// The ranks, sorted so that rows with the same votes are adjacent.
-    pub(super) ranks_by_votes: Vec<u32>,
-    /// Whether each row has two labels or more, so that trees may be grown on it.
-    pub(super) is_paired: Vec<bool>,
-    /// A sample of the paired rows.
-    pub(super) sample: Vec<u32>,
-    /// For each tree, the out-of-bag rows of the sample: their positions in it, and their leaves.
-    pub(super) out_of_bag: Vec<Vec<(u32, u32)>>,
+impl Assignment {
+    /// The leaf of each row in each tree; `row_of_rank` is the row of each rank.
+    pub(crate) fn into_leaf_of_row(self, row_of_rank: &[u32]) -> LeafNumbers {
+        LeafNumbers::join_permuted(self.leaf_of_rank, row_of_rank)
+    }
 }
 
 impl Forest {
@@ -80,7 +70,7 @@ impl Forest {
         let scores = ranked.out_of_bag_scores(&assigned, &samples);
         let leaf_scores = assigned.iter().flat_map(|tree| tree.scores.iter().copied()).collect();
         let forest = Arc::new(Self { scorer: Scorer::new(trees, 1, leaf_scores)?, bootstrap });
-        Ok(Assignment { forest, scores, leaves: RankedLeaves::new(ranked, ranks_by_votes(table, order), assigned) })
+        Ok(Assignment { forest, scores, leaf_of_rank: assigned.into_iter().map(|tree| tree.leaf_of_row).collect() })
     }
 
     /// Puts a forest together from its trees, the score of each leaf, and how rows were drawn.
@@ -121,8 +111,6 @@ struct RankedRows {
     /// The reducible loss of rows with two labels or more.
     reducible: Vec<Option<f64>>,
     weights: Vec<f64>,
-    /// As in [`RankedLeaves`].
-    sample: Vec<u32>,
 }
 
 impl RankedRows {
@@ -132,10 +120,8 @@ impl RankedRows {
             .iter()
             .map(|&row| targets::brier_decomposition(table, row as usize, &mut dist).map(|[_, r]| r))
             .collect();
-        let some = (0..order.len()).step_by(order.len().div_ceil(MAX_ROWS_IN_SAMPLE).max(1));
-        let sample = some.filter(|&rank| reducible[rank].is_some()).map(|rank| rank as u32).collect();
         let weights = order.iter().map(|&row| table.weight(row as usize)).collect();
-        Self { reducible, weights, sample }
+        Self { reducible, weights }
     }
 
     /// The mean reducible loss of the paired rows in each leaf of a tree that `counts` accepts.
@@ -150,7 +136,7 @@ impl RankedRows {
         let score = |rank: usize| {
             let (mut n, mut sum, mut sum_of_all) = (0.0, 0.0, 0.0);
             for (tree, sample) in assigned.iter().zip(samples) {
-                let leaf = tree.leaf_of_row.get(rank);
+                let leaf = tree.leaf_of_row.all().get(rank);
                 sum_of_all += tree.scores[leaf];
                 if self.reducible[rank].is_none() || !sample.contains(rank as u32) {
                     n += 1.0;
@@ -172,15 +158,11 @@ struct AssignedTree {
     scores: Vec<f64>,
     /// The mean reducible loss of the rows in each leaf on which the tree was grown.
     in_bag_scores: Vec<f64>,
-    /// As in [`RankedLeaves`].
-    out_of_bag: Vec<(u32, u32)>,
 }
 
 impl AssignedTree {
     /// `leaf_of_row` numbers the leaves over all trees.
     fn new(ranked: &RankedRows, mut leaf_of_row: Vec<u32>, leaves: Range<usize>, sample: BootstrapSample) -> Self {
-        let out_of_bag = ranked.sample.iter().enumerate().filter(|(_, rank)| !sample.contains(**rank));
-        let out_of_bag = out_of_bag.map(|(place, &rank)| (place as u32, leaf_of_row[rank as usize])).collect();
         let (first_leaf, leaves) = (leaves.start, leaves.len());
         leaf_of_row.iter_mut().for_each(|leaf| *leaf -= first_leaf as u32);
         let scores = ranked.leaf_means(&leaf_of_row, leaves, |_| true);
@@ -188,27 +170,6 @@ impl AssignedTree {
         let mut is_empty = vec![true; leaves];
         leaf_of_row.iter().for_each(|&leaf| is_empty[leaf as usize] = false);
         let leaf_of_row = LeafNumbers::new(leaves, leaf_of_row.into_iter());
-        Self { leaf_of_row, has_empty_leaf: is_empty.contains(&true), scores, in_bag_scores, out_of_bag }
+        Self { leaf_of_row, has_empty_leaf: is_empty.contains(&true), scores, in_bag_scores }
     }
-}
-
-impl RankedLeaves {
-    fn new(ranked: RankedRows, ranks_by_votes: Vec<u32>, assigned: Vec<AssignedTree>) -> Self {
-        let is_paired = ranked.reducible.iter().map(Option::is_some).collect();
-        let (leaf_of_row, out_of_bag) = assigned.into_iter().map(|tree| (tree.leaf_of_row, tree.out_of_bag)).unzip();
-        Self { leaf_of_row, ranks_by_votes, is_paired, sample: ranked.sample, out_of_bag }
-    }
-}
-
-/// The ranks of rows, sorted so that rows with the same votes are adjacent. Vote vectors are in the order of their first rows.
-fn ranks_by_votes(table: &Table, order: &[u32]) -> Vec<u32> {
-    let distinct = table.distinct_votes();
-    let mut first = vec![u32::MAX; distinct.len()];
-    let votes = |rank: u32| distinct.index_of_row()[order[rank as usize] as usize] as usize;
-    for rank in 0..order.len() as u32 {
-        first[votes(rank)] = first[votes(rank)].min(rank);
-    }
-    let mut ranks: Vec<u32> = (0..order.len() as u32).collect();
-    ranks.sort_by_key(|&rank| first[votes(rank)]);
-    ranks
 }

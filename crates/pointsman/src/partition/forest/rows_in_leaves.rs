@@ -5,73 +5,41 @@ use std::ops::Range;
 
 use pointsman_trees::Trees;
 
+use super::leaf_numbers::{LeafNumbers, NumberSlice};
 use crate::parallel::prelude::*;
 
-/// The leaf of each row in one tree, counted from the tree's first leaf.
-///
-/// A forest keeps one number per row and tree, most of its memory, so numbers take two bytes unless the tree has more leaves than that counts.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum LeafNumbers {
-    /// At most 65,536 leaves.
-    Short(Vec<u16>),
-    Long(Vec<u32>),
-}
-
-impl LeafNumbers {
-    /// The numbers of leaves below `leaves`.
-    pub(super) fn new(leaves: usize, numbers: impl Iterator<Item = u32>) -> Self {
-        match leaves <= 1 << u16::BITS {
-            true => Self::Short(numbers.map(|leaf| leaf as u16).collect()),
-            false => Self::Long(numbers.collect()),
-        }
-    }
-
-    /// The leaf of a row.
-    #[inline]
-    pub(super) fn get(&self, row: usize) -> usize {
-        match self {
-            Self::Short(leaves) => leaves[row].into(),
-            Self::Long(leaves) => leaves[row] as usize,
-        }
-    }
-
-    /// Calls `visit` with each row and its leaf, in the order of rows.
-    #[inline]
-    pub(super) fn for_each(&self, mut visit: impl FnMut(usize, usize)) {
-        match self {
-            Self::Short(leaves) => leaves.iter().enumerate().for_each(|(row, &leaf)| visit(row, leaf.into())),
-            Self::Long(leaves) => leaves.iter().enumerate().for_each(|(row, &leaf)| visit(row, leaf as usize)),
-        }
-    }
-
-    /// The leaves of rows in another order: row `i` becomes row `places[i]`.
-    pub(super) fn permuted(&self, places: &[u32]) -> Self {
-        fn permute<T: Copy + Default>(leaves: &[T], places: &[u32]) -> Vec<T> {
-            let mut moved = vec![T::default(); leaves.len()];
-            places.iter().zip(leaves).for_each(|(&place, &leaf)| moved[place as usize] = leaf);
-            moved
-        }
-        match self {
-            Self::Short(leaves) => Self::Short(permute(leaves, places)),
-            Self::Long(leaves) => Self::Long(permute(leaves, places)),
-        }
-    }
-}
+/// Trees whose sums are made in one pass over the rows, and the rows of a step of that pass: the numbers of these rows stay in the cache while
+/// each tree sums them.
+const TREES_PER_PASS: usize = 8;
+const ROWS_PER_STEP: usize = 1 << 12;
 
 /// The calibration rows in the leaves of a forest. Leaves are numbered over all trees.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RowsInLeaves {
-    /// For each tree, the leaf of each row.
-    leaf_of_row: Vec<LeafNumbers>,
+    leaf_of_row: LeafNumbers,
     leaves_of_tree: Vec<Range<usize>>,
     /// The rows, sorted so that those with the same votes are adjacent.
     rows_by_votes: Vec<u32>,
 }
 
 impl RowsInLeaves {
-    pub(super) fn new(trees: &Trees, leaf_of_row: Vec<LeafNumbers>, rows_by_votes: Vec<u32>) -> Self {
+    pub(super) fn new(trees: &Trees, leaf_of_row: LeafNumbers, rows_by_votes: Vec<u32>) -> Self {
         let leaves_of_tree = (0..trees.count()).map(|tree| trees.leaves_of_tree(tree)).collect();
         Self { leaf_of_row, leaves_of_tree, rows_by_votes }
+    }
+
+    /// The leaf of each row in each tree.
+    pub(super) fn leaf_of_row(&self) -> &LeafNumbers {
+        &self.leaf_of_row
+    }
+
+    /// The leaf of a row in a tree, numbered over all trees.
+    pub(super) fn leaf(&self, tree: usize, row: u32) -> usize {
+        self.leaves_of_tree[tree].start + self.numbers(tree).get(row as usize)
+    }
+
+    fn numbers(&self, tree: usize) -> NumberSlice<'_> {
+        self.leaf_of_row.of_tree(tree, self.rows())
     }
 
     /// The number of trees.
@@ -92,7 +60,7 @@ impl RowsInLeaves {
     /// The leaves of one tree.
     pub(crate) fn tree(&self, tree: usize) -> TreeLeaves<'_> {
         TreeLeaves {
-            leaf_of_row: &self.leaf_of_row[tree],
+            leaf_of_row: self.numbers(tree),
             rows_by_votes: &self.rows_by_votes,
             leaves: self.leaves_of_tree[tree].clone(),
             members: OnceCell::new(),
@@ -102,7 +70,7 @@ impl RowsInLeaves {
     /// The rows of one leaf of a tree, without looking up those of its other leaves.
     pub(crate) fn rows_in_leaf(&self, tree: usize, leaf: usize) -> Vec<u32> {
         let (wanted, mut rows) = (leaf - self.leaves_of_tree[tree].start, Vec::new());
-        self.leaf_of_row[tree].for_each(|row, leaf| rows.extend((leaf == wanted).then_some(row as u32)));
+        self.numbers(tree).for_each(|row, leaf| rows.extend((leaf == wanted).then_some(row as u32)));
         rows
     }
 
@@ -127,23 +95,32 @@ impl RowsInLeaves {
         numbers: &[[f64; N]],
         make: impl Fn(usize, &[f64; N]) -> T + Sync,
     ) -> Vec<T> {
-        let of_tree = |tree: usize| -> Vec<T> {
-            let leaves = self.leaves_of_tree[tree].clone();
+        let of_trees = |first: usize| -> Vec<T> {
+            let trees = first..count.min(first + TREES_PER_PASS);
+            let leaves = self.leaves_of_tree[first].start..self.leaves_of_tree[trees.end - 1].end;
             let mut sums = vec![[0.0; N]; leaves.len()];
-            self.leaf_of_row[tree].for_each(|row, leaf| {
-                let sum = &mut sums[leaf];
-                *sum = std::array::from_fn(|i| sum[i] + numbers[row][i]);
-            });
+            for (step, numbers) in numbers.chunks(ROWS_PER_STEP).enumerate() {
+                let rows = step * ROWS_PER_STEP..step * ROWS_PER_STEP + numbers.len();
+                for tree in trees.clone() {
+                    let own = &self.leaves_of_tree[tree];
+                    let sums = &mut sums[own.start - leaves.start..own.end - leaves.start];
+                    self.numbers(tree).range(rows.clone()).for_each(|row, leaf| {
+                        let sum = &mut sums[leaf];
+                        *sum = std::array::from_fn(|i| sum[i] + numbers[row][i]);
+                    });
+                }
+            }
             leaves.zip(&sums).map(|(leaf, sums)| make(leaf, sums)).collect()
         };
-        let made: Vec<Vec<T>> = (0..count).into_par_iter().map(of_tree).collect();
+        let firsts: Vec<usize> = (0..count).step_by(TREES_PER_PASS).collect();
+        let made: Vec<Vec<T>> = firsts.into_par_iter().map(of_trees).collect();
         made.into_iter().flatten().collect()
     }
 }
 
 /// The leaves of one tree with their rows, which are looked up when they are first needed.
 pub(crate) struct TreeLeaves<'a> {
-    leaf_of_row: &'a LeafNumbers,
+    leaf_of_row: NumberSlice<'a>,
     rows_by_votes: &'a [u32],
     leaves: Range<usize>,
     members: OnceCell<LeafMembers>,
@@ -180,24 +157,5 @@ impl TreeLeaves<'_> {
             *next += 1;
         }
         LeafMembers { rows, starts }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_of_all_sizes_are_kept() {
-        for leaves in [1_usize, 65_536, 65_537, 1 << 20] {
-            let numbers = [0, leaves as u32 / 2, leaves as u32 - 1];
-            let kept = LeafNumbers::new(leaves, numbers.into_iter());
-            assert_eq!([0, 1, 2].map(|row| kept.get(row) as u32), numbers);
-            let moved = kept.permuted(&[1, 2, 0]);
-            assert_eq!([1, 2, 0].map(|row| moved.get(row) as u32), numbers);
-            let mut visited = Vec::new();
-            kept.for_each(|row, leaf| visited.push((row, leaf as u32)));
-            assert_eq!(visited, [(0, numbers[0]), (1, numbers[1]), (2, numbers[2])]);
-        }
     }
 }

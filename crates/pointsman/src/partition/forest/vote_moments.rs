@@ -1,7 +1,7 @@
 //! Moments of the votes in each leaf of a forest; no loss enters.
 
-use super::leaf_statistics::VoteCounts;
 use super::rows_in_leaves::{RowsInLeaves, TreeLeaves};
+use super::vote_counts::VoteCounts;
 use crate::partition::vote_moments::VoteMoments;
 use crate::table::Table;
 use crate::table::simplex::dot;
@@ -44,7 +44,7 @@ pub(crate) struct VoteRun {
 
 impl VoteRun {
     /// A number of rows of weight one, as [`VoteCounts`] lists them.
-    pub(crate) fn from_count(&(votes, rows): &(u32, u32)) -> Self {
+    pub(crate) fn from_count(&[votes, rows]: &[u32; 2]) -> Self {
         Self { votes, weight: f64::from(rows), squares: f64::from(rows) }
     }
 }
