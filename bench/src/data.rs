@@ -64,8 +64,8 @@ pub(crate) fn write(path: &Path, table: &Table) -> pointsman_table::Result<()> {
     writer.finish()
 }
 
-/// A table whose votes depend on some of many features.
-pub(crate) fn table_with_features(rows: usize, classes: usize, features: usize, seed: u64) -> Table {
+/// A table whose votes, `labels` per row, depend on some of many features.
+pub(crate) fn table_with_features(rows: usize, classes: usize, features: usize, labels: usize, seed: u64) -> Table {
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     let (mut probs, mut votes, mut values) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..rows {
@@ -77,7 +77,7 @@ pub(crate) fn table_with_features(rows: usize, classes: usize, features: usize, 
         };
         let truth = weigh(if x[7] > 0.5 { 8.0 } else { 1.0 + 4.0 * x[8] });
         let mut counts = vec![0_u32; classes];
-        for _ in 0..5 {
+        for _ in 0..labels {
             let (mut draw, mut class) = (uniform(&mut random), 0);
             while class + 1 < classes && draw >= truth[class] {
                 draw -= truth[class];

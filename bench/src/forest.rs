@@ -1,4 +1,4 @@
-//! Benchmarks of forests: growing, opening a router file, valuing another loss, deciding.
+//! Benchmarks of forests: growing, valuing another loss, deciding.
 //!
 //! The peers in Python (`forest_peer.py`) run if `POINTSMAN_PYTHON` names an interpreter with their packages; the
 //! supervised router runs here.
@@ -17,11 +17,13 @@ use pointsman_lab::Supervised;
 
 use crate::data;
 use crate::lines::Lines;
+use crate::opening;
 use crate::timing::{median, median_value, race};
 
 const ROWS: usize = 50_000;
 const FEATURES: usize = 20;
 const CLASSES: usize = 3;
+const LABELS: usize = 5;
 const TREES: usize = 200;
 const FEW_ROWS: usize = 25_000;
 const MANY_ROWS: usize = 200_000;
@@ -29,12 +31,12 @@ const QUERIES: usize = 100_000;
 const RACE_ROUNDS: usize = 15;
 const PAUSE: Duration = Duration::from_millis(20);
 
-type Outcome<T> = Result<T, Box<dyn Error>>;
+pub(crate) type Outcome<T> = Result<T, Box<dyn Error>>;
 
 pub(crate) fn run(lines: &mut Lines) -> Outcome<()> {
     let (calibration, queries) = (
-        data::table_with_features(ROWS, CLASSES, FEATURES, 5),
-        data::table_with_features(QUERIES, CLASSES, FEATURES, 6),
+        data::table_with_features(ROWS, CLASSES, FEATURES, LABELS, 5),
+        data::table_with_features(QUERIES, CLASSES, FEATURES, LABELS, 6),
     );
     let mut router = None;
     let partition = Partition::forest(TREES);
@@ -88,7 +90,7 @@ pub(crate) fn run(lines: &mut Lines) -> Outcome<()> {
     }
     drop(peer);
     growth(lines)?;
-    open(lines, &router, &task(Loss::brier())?, &queries)?;
+    opening::run(lines, ROWS, "150 ms")?;
     value_loss(lines, &router, &calibration, task)?;
     single_decision(lines, &policy, &queries)
 }
@@ -96,7 +98,7 @@ pub(crate) fn run(lines: &mut Lines) -> Outcome<()> {
 /// The growth of the time to calibrate a forest with the number of rows.
 fn growth(lines: &mut Lines) -> Outcome<()> {
     let seconds = |rows: usize| {
-        let table = data::table_with_features(rows, CLASSES, FEATURES, 7);
+        let table = data::table_with_features(rows, CLASSES, FEATURES, LABELS, 7);
         median(1, || {
             Router::calibrate(black_box(&table), &Partition::forest(TREES)).map(|router| drop(black_box(router)))
         })
@@ -107,33 +109,6 @@ fn growth(lines: &mut Lines) -> Outcome<()> {
         &format!("calibrate a forest on {MANY_ROWS} rows / on {FEW_ROWS}"),
         format!("{many:.1} s"),
         Some((format!("{few:.1} s"), format!("{:.1} times as long (bar: 9)", many / few))),
-    );
-    Ok(())
-}
-
-/// From a router file to the first decision, against reading the bytes of the file.
-fn open(lines: &mut Lines, router: &Router, task: &Task, queries: &Table) -> Outcome<()> {
-    let folder = tempfile::tempdir()?;
-    let path = folder.path().join("router.safetensors");
-    pointsman_table::save_router(&path, router)?;
-    let (subject, peer) = race(
-        5,
-        || -> Outcome<()> {
-            let policy = pointsman_table::load_router(&path)?.policy(task)?;
-            black_box(policy.decide_with(&queries.prediction(0), queries.features(0))?.costs());
-            Ok(())
-        },
-        || {
-            black_box(std::fs::read(&path)?);
-            Ok(())
-        },
-    )?;
-    let size = std::fs::metadata(&path)?.len() as f64 / 1e6;
-    add_line(
-        lines,
-        &format!("open a forest of {ROWS} rows ({size:.0} MB) and decide once / read its file"),
-        format!("{:.0} ms", subject * 1e3),
-        Some((format!("{:.0} ms", peer * 1e3), "bar: 150 ms".to_owned())),
     );
     Ok(())
 }

@@ -1,11 +1,12 @@
 //! Benchmarks as ratios to a peer in the same run, since ratios are less noisy than times.
 //!
-//! `make bench` runs everything, `make bench ROWS=1000000` with fewer rows, `make bench ROWS=forest` only forests. Each
-//! figure is the median of repeated runs in which peer and subject alternate. No result is treated as a failure.
+//! `make bench` runs everything, `make bench ROWS=1000000` with fewer rows, `make bench ROWS=forest` only forests, `make bench ROWS=opening`
+//! only the opening of files, also of a million rows. Each figure is the median of repeated runs in which peer and subject alternate. No result is treated as a failure.
 
 mod data;
 mod forest;
 mod lines;
+mod opening;
 mod timing;
 
 use std::error::Error;
@@ -21,7 +22,16 @@ const CLASSES: usize = 10;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let rows = std::env::args().nth(1).unwrap_or_else(|| "10000000".into());
+    if let [_, command, path, loss] = std::env::args().collect::<Vec<_>>().as_slice()
+        && command == opening::FIRST_DECISION
+    {
+        return opening::decide_once(path, loss);
+    }
     let mut lines = Lines::new();
+    if rows == "opening" {
+        opening::run(&mut lines, 50_000, "150 ms")?;
+        return opening::run(&mut lines, 1_000_000, "1 s");
+    }
     if rows == "forest" {
         return forest::run(&mut lines);
     }

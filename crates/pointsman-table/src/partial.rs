@@ -16,8 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::atomic::{output_name, write_atomically};
 use crate::error::{ContentError, Error, Result, input_name};
-use crate::input::read_all;
-use crate::router::{Header, Sealed, Tensors, seal, unseal};
+use crate::router::{Header, Sealed, Source, Tensors, seal, unseal};
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -61,7 +60,11 @@ pub fn partial_bytes(part: &Partial) -> std::result::Result<Vec<u8>, ContentErro
 /// # Errors
 /// If the bytes are damaged, contradict themselves or are from a newer version.
 pub fn parse_partial(bytes: &[u8]) -> std::result::Result<Partial, ContentError> {
-    unseal(bytes, |header: &PartHeader, read| {
+    read(&Source::from_bytes(bytes))
+}
+
+fn read(source: &Source<'_>) -> std::result::Result<Partial, ContentError> {
+    unseal(source, |header: &PartHeader, read| {
         let PartHeader { cap, needs, router, .. } = header;
         let partition = router.partition()?;
         let cells = read.cells(router, &partition, needs)?;
@@ -92,5 +95,5 @@ pub fn save_partial(path: impl AsRef<Path>, part: &Partial) -> Result<()> {
 /// If the file cannot be read, is damaged, contradicts itself or is from a newer version.
 pub fn load_partial(path: impl AsRef<Path>) -> Result<Partial> {
     let path = path.as_ref();
-    parse_partial(&read_all(path)?).map_err(Error::content(input_name(path)))
+    read(&Source::open(path)?).map_err(Error::content(input_name(path)))
 }

@@ -31,11 +31,12 @@ use sha2::{Digest, Sha256};
 
 use crate::atomic::{output_name, write_atomically};
 use crate::error::{ContentError, Error, Parsed, Result, input_name};
-use crate::input::read_all;
 use crate::router::reader::Reader;
-use crate::router::{Header, KEY_OF_POLICIES, Sealed, Tensors, hexadecimal, kind_of, seal, unseal};
+use crate::router::{
+    Header, KEY_OF_POLICIES, Sealed, Source, Tensors, hexadecimal, kind_of, read_router, seal, unseal,
+};
+use crate::router_bytes;
 use crate::task::parse_task;
-use crate::{parse_router, router_bytes};
 pub use task_text::task_text;
 
 /// The version of the format.
@@ -93,7 +94,7 @@ pub fn save_policy(path: impl AsRef<Path>, policy: &Policy) -> Result<()> {
 /// If the file cannot be read, is damaged, contradicts itself or is from a newer version.
 pub fn load_policy(path: impl AsRef<Path>) -> Result<Policy> {
     let path = path.as_ref();
-    parse_policy(&read_all(path)?).map_err(Error::content(input_name(path)))
+    unseal(&Source::open(path)?, read).map_err(Error::content(input_name(path)))
 }
 
 /// Reads a router or a policy (`-` is standard input), checking everything.
@@ -102,7 +103,7 @@ pub fn load_policy(path: impl AsRef<Path>) -> Result<Policy> {
 /// If the file cannot be read, is damaged, contradicts itself or is from a newer version.
 pub fn load_router_or_policy(path: impl AsRef<Path>) -> Result<RouterOrPolicy> {
     let path = path.as_ref();
-    parse_router_or_policy(&read_all(path)?).map_err(Error::content(input_name(path)))
+    read_router_or_policy(&Source::open(path)?).map_err(Error::content(input_name(path)))
 }
 
 /// Reads a router or a policy from the bytes of its file.
@@ -110,9 +111,13 @@ pub fn load_router_or_policy(path: impl AsRef<Path>) -> Result<RouterOrPolicy> {
 /// # Errors
 /// If the bytes are damaged, contradict themselves or are from a newer version.
 pub fn parse_router_or_policy(bytes: &[u8]) -> std::result::Result<RouterOrPolicy, ContentError> {
-    match kind_of(bytes) {
-        Some((KEY_OF_POLICIES, _)) => parse_policy(bytes).map(|policy| RouterOrPolicy::Policy(Box::new(policy))),
-        _ => parse_router(bytes).map(RouterOrPolicy::Router),
+    read_router_or_policy(&Source::from_bytes(bytes))
+}
+
+fn read_router_or_policy(source: &Source<'_>) -> std::result::Result<RouterOrPolicy, ContentError> {
+    match kind_of(source) {
+        Some((KEY_OF_POLICIES, _)) => unseal(source, read).map(|policy| RouterOrPolicy::Policy(Box::new(policy))),
+        _ => read_router(source).map(RouterOrPolicy::Router),
     }
 }
 
@@ -130,7 +135,7 @@ pub fn policy_bytes(policy: &Policy) -> std::result::Result<Vec<u8>, ContentErro
 
 fn write(parts: PolicyParts, router_sha256: Option<String>) -> Parsed<Vec<u8>> {
     let mut tensors = Tensors::default();
-    let seed = tensors.add_cells_without_rows(&parts.cells, &parts.backoff)?;
+    let seed = tensors.add_cells(&parts.cells, &parts.backoff)?;
     let SourceParts { rows, paired_rows, weights, effective_rows, centroids, losses } = &parts.sources;
     let count = rows.len();
     tensors.add_u64s("sources.rows", rows);
@@ -169,10 +174,10 @@ fn leaves_of(parts: &PolicyParts) -> Option<usize> {
 /// # Errors
 /// If the bytes are damaged, contradict themselves or are from a newer version.
 pub fn parse_policy(bytes: &[u8]) -> std::result::Result<Policy, ContentError> {
-    unseal(bytes, read)
+    unseal(&Source::from_bytes(bytes), read)
 }
 
-fn read(header: &PolicyHeader, read: &Reader<'_>) -> Parsed<Policy> {
+fn read(header: &PolicyHeader, read: &mut Reader) -> Parsed<Policy> {
     let PolicyHeader { task, oracles, figures, router_sha256, router, .. } = header;
     let is_hash = |text: &String| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     if router_sha256.as_ref().is_some_and(|text| !is_hash(text)) {

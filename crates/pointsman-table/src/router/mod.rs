@@ -18,18 +18,34 @@
 //! | `trees.left` | u32, nodes | the left child, the right one comes next; 0 in a leaf |
 //! | `trees.missing` | u8, nodes | 1 if a row without a value goes to the right |
 //! | `trees.bootstrap` | f64, 2 | the share of the rows that each tree was grown on, and the number of rows it was drawn from, in the label-free order; left out if the share is 0.6 (`forest`) |
+//! | `leaves.scores` | f64, leaves | the score of each leaf (`forest`) |
+//! | `axis.0.edges` | f64 | edges of the score (`forest`) |
+//! | `axis.0.rows` | u32, cells | the number of rows in each cell (`forest`) |
+//! | `rows.ranks` | u32, rows | the rank of each row in the label-free order (`forest`) |
+//! | `rows.leaves` | u16 or u32, trees × rows | the leaf of each row in each tree, counted from the tree's first leaf; u32 if a tree has more than 65,536 leaves (`forest`) |
+//! | `leaves.weights`, `leaves.error_shares` | f64, leaves | the weight of each leaf's rows, and the share of their labels that are not their top class (`forest`) |
+//! | `leaves.votes` | u32, pairs × 2 | leaf by leaf, each distinct vote vector, numbered by its first row, and its number of rows; left out if rows have weights, or too few of them share their votes (`forest`) |
+//! | `leaves.vote_pairs` | u32, leaves | how many of these pairs each leaf has |
 //! | `trees.shares` | u32 | classes whose label shares are scores (`honest-forest`) |
 //! | `trees.scores` | f64, leaves × scores | per leaf: the mean reducible and irreducible Brier loss and these shares, estimated from rows that are not in the file |
 //! | `cells.roots` and so on | as `trees.…` | the one tree over the scores whose leaves are the cells (`honest-forest`) |
 //!
 //! The one metadata key `pointsman` holds JSON: the format's version, the classes, the partition, the names of
-//! the features, whether centroids are served, the seed of a forest, and the SHA-256 of everything else. Rows are stored in the order of
-//! their cells. The cell of each row is not stored but found from its prediction when the file is read, so it cannot be wrong; the same
-//! holds for the leaves and the cells of a forest. Files with a share of rows per tree have version 4, others with scores or groups version
-//! 3, others with trees version 2, all others version 1.
+//! the features, whether centroids are served, the seed of a forest, and a SHA-256 of everything else. Rows are stored in the order of
+//! their cells. The cell of each row is not stored but found from its prediction when the file is read, so it cannot be wrong.
+//!
+//! The rows of a forest take long to assign to leaves, so what follows from rows and trees is stored: the last eight arrays for `forest` above.
+//! Reading checks their lengths, ranges and sums, and [`Router::verify_leaves`] all of their values. Older files do not have them, and then
+//! they are derived when the file is read.
+//!
+//! Files with leaves of rows have version 5, others with a share of rows per tree version 4, others with scores or groups version 3, others
+//! with trees version 2, all others version 1. The checksum is over the header, still without it, and over the name, type, shape and bytes of
+//! each tensor, by name; from version 5 on, over the SHA-256 of each 256 KiB of a tensor instead of its bytes.
 
+mod arrays;
 pub(crate) mod reader;
 mod sealed;
+mod source;
 mod tensors;
 
 use std::path::Path;
@@ -39,10 +55,10 @@ use serde::{Deserialize, Serialize};
 
 use self::sealed::version_of;
 pub(crate) use self::sealed::{KEY_OF_POLICIES, Sealed, hexadecimal, kind_of, seal, unseal};
+pub(crate) use self::source::Source;
 pub(crate) use self::tensors::Tensors;
 use crate::atomic::{output_name, write_atomically};
 use crate::error::{ContentError, Error, Parsed, Result, input_name};
-use crate::input::read_all;
 
 /// The share of the rows that each tree of a forest is grown on, unless the table is large.
 const SHARE_OF_SMALL_TABLES: f64 = 0.6;
@@ -83,7 +99,7 @@ impl Header {
     }
 
     /// The header of a file with these tensors, its checksum still empty.
-    pub(crate) fn new(partition: &Partition, recalibrated: bool, rows: &Table, tensors: &Tensors) -> Self {
+    pub(crate) fn new(partition: &Partition, recalibrated: bool, rows: &Table, tensors: &Tensors<'_>) -> Self {
         let oracles = rows.oracles().map(|(name, _)| name.to_owned()).collect();
         Self { oracles, ..Self::without_rows(partition, recalibrated, rows.classes(), rows.feature_names(), tensors) }
     }
@@ -94,7 +110,7 @@ impl Header {
         recalibrated: bool,
         classes: &[String],
         features: &[String],
-        tensors: &Tensors,
+        tensors: &Tensors<'_>,
     ) -> Self {
         Self {
             version: version_of(|name| tensors.has(name)),
@@ -132,13 +148,14 @@ pub fn save_router(path: impl AsRef<Path>, router: &Router) -> Result<()> {
     write_atomically(path, |out| out.write_all(&bytes))
 }
 
-/// Reads a router (`-` is standard input), checking everything: a router file is untrusted input.
+/// Reads a router (`-` is standard input). A router file is untrusted input: everything is checked, except whether the stored leaves of a
+/// forest are those of its rows, which [`Router::verify_leaves`] checks.
 ///
 /// # Errors
 /// If the file cannot be read, is damaged, contradicts itself or is from a newer version.
 pub fn load_router(path: impl AsRef<Path>) -> Result<Router> {
     let path = path.as_ref();
-    parse_router(&read_all(path)?).map_err(Error::content(input_name(path)))
+    read_router(&Source::open(path)?).map_err(Error::content(input_name(path)))
 }
 
 /// The bytes of a router file.
@@ -146,8 +163,11 @@ pub fn load_router(path: impl AsRef<Path>) -> Result<Router> {
 /// # Errors
 /// If this version cannot store the router.
 pub fn router_bytes(router: &Router) -> std::result::Result<Vec<u8>, ContentError> {
-    let mut tensors = Tensors::default();
+    let (parts, mut tensors) = (router.forest_parts(), Tensors::default());
     tensors.add_rows(router.rows());
+    if let Some(parts) = &parts {
+        tensors.add_forest_parts(parts).map_err(ContentError::Unstorable)?;
+    }
     let seed = tensors.add_cells(router.cells(), router.backoff()).map_err(ContentError::Unstorable)?;
     let header = Header::new(router.partition(), router.is_recalibrated(), router.rows(), &tensors);
     seal(Header { seed, ..header }, &tensors).map_err(ContentError::Unstorable)
@@ -158,5 +178,10 @@ pub fn router_bytes(router: &Router) -> std::result::Result<Vec<u8>, ContentErro
 /// # Errors
 /// If the bytes are damaged, contradict themselves or are from a newer version.
 pub fn parse_router(bytes: &[u8]) -> std::result::Result<Router, ContentError> {
-    unseal(bytes, |header: &Header, read| read.router(header))
+    read_router(&Source::from_bytes(bytes))
+}
+
+/// Reads a router from the bytes of its file, wherever they are.
+pub(crate) fn read_router(source: &Source<'_>) -> std::result::Result<Router, ContentError> {
+    unseal(source, |header: &Header, read| read.router(header))
 }

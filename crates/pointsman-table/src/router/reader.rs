@@ -1,18 +1,21 @@
 //! Reading routers and parts of calibrations from tensors.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use pointsman::partition::forest::{Bootstrap, Forest, HonestForest, Node, Scorer, Trees};
+use pointsman::partition::forest::{
+    Bootstrap, Forest, ForestParts, HonestForest, LeafNumbers, Node, Scorer, Trees, VoteCounts,
+};
 use pointsman::partition::{Axis, Edges, Factor};
 use pointsman::{Cells, Partition, Router, Table};
-use safetensors::tensor::{Dtype, SafeTensors};
 
+use super::arrays::Arrays;
 use super::{Header, LEAF, SHARE_OF_SMALL_TABLES};
 use crate::error::Parsed;
 
-/// Tensors being read, each checked for type and shape.
-pub(crate) struct Reader<'a> {
-    file: &'a SafeTensors<'a>,
+/// The arrays of a file, each taken once and checked for type and shape.
+pub(crate) struct Reader {
+    arrays: Arrays,
 }
 
 /// The reason of an error of the core.
@@ -25,12 +28,12 @@ fn tree_inputs(header: &Header, features: &[String]) -> usize {
     header.classes.len() + 1 + features.len()
 }
 
-impl<'a> Reader<'a> {
-    pub(super) fn new(file: &'a SafeTensors<'a>) -> Self {
-        Self { file }
+impl Reader {
+    pub(super) fn new(arrays: Arrays) -> Self {
+        Self { arrays }
     }
 
-    pub(super) fn router(&self, header: &Header) -> Parsed<Router> {
+    pub(super) fn router(&mut self, header: &Header) -> Parsed<Router> {
         let partition = header.partition()?;
         let (table, backoff) = (self.table(header)?, self.backoff(header)?);
         if let [Factor::Forest { .. }] = partition.factors() {
@@ -39,19 +42,24 @@ impl<'a> Reader<'a> {
                 return Err("a forest that serves centroids".into());
             }
             let trees = self.trees("trees", tree_inputs(header, &header.features))?;
-            return Router::from_forest(partition, trees, self.bootstrap(seed)?, backoff, &table).map_err(reason);
+            let bootstrap = self.bootstrap(seed)?;
+            if !self.has("rows.leaves") {
+                return Router::from_forest(partition, trees, bootstrap, backoff, &table).map_err(reason);
+            }
+            let parts = self.forest_parts(trees, bootstrap, table.rows())?;
+            return Router::from_forest_parts(partition, backoff, table, parts).map_err(reason);
         }
         let cells = self.cells(header, &partition, &header.features)?;
         Router::from_parts(partition, cells, backoff, header.recalibrated, &table).map_err(reason)
     }
 
-    pub(crate) fn backoff(&self, header: &Header) -> Parsed<Cells> {
+    pub(crate) fn backoff(&mut self, header: &Header) -> Parsed<Cells> {
         let edges = Edges::of_confidence(self.reals("backoff.edges", None)?).map_err(reason)?;
         Cells::new(header.classes.len(), vec![Axis::Confidence { edges }], Vec::new()).map_err(reason)
     }
 
     /// The cells of a partition other than a forest; `features` are those they need.
-    pub(crate) fn cells(&self, header: &Header, partition: &Partition, features: &[String]) -> Parsed<Cells> {
+    pub(crate) fn cells(&mut self, header: &Header, partition: &Partition, features: &[String]) -> Parsed<Cells> {
         let mut axes = Vec::new();
         for (i, factor) in partition.factors().iter().enumerate() {
             axes.push(match factor {
@@ -66,19 +74,51 @@ impl<'a> Reader<'a> {
     }
 
     /// The cells of a policy. Those of a forest are stored with the score of each leaf, since there are no rows to find it from.
-    pub(crate) fn cells_without_rows(&self, header: &Header, partition: &Partition) -> Parsed<Cells> {
+    pub(crate) fn cells_without_rows(&mut self, header: &Header, partition: &Partition) -> Parsed<Cells> {
         let [Factor::Forest { .. }] = partition.factors() else {
             return self.cells(header, partition, &header.features);
         };
         let seed = header.seed.ok_or("a forest without its seed")?;
         let trees = self.trees("trees", tree_inputs(header, &header.features))?;
-        let scorer = Scorer::new(trees, 1, self.reals("leaves.scores", None)?).map_err(reason)?;
-        let forest = Arc::new(Forest::new(scorer, self.bootstrap(seed)?).map_err(reason)?);
-        let edges = Edges::of_feature(self.reals("axis.0.edges", None)?).map_err(reason)?;
+        let bootstrap = self.bootstrap(seed)?;
+        let (forest, edges) = self.scored_forest(trees, bootstrap)?;
         Cells::new(header.classes.len(), vec![Axis::Forest { forest, edges }], header.features.clone()).map_err(reason)
     }
 
-    fn honest_forest(&self, inputs: usize) -> Parsed<HonestForest> {
+    /// A forest with the score of each leaf, and the edges of scores.
+    fn scored_forest(&mut self, trees: Trees, bootstrap: Bootstrap) -> Parsed<(Arc<Forest>, Edges)> {
+        let scorer = Scorer::new(trees, 1, self.reals("leaves.scores", None)?).map_err(reason)?;
+        let forest = Arc::new(Forest::new(scorer, bootstrap).map_err(reason)?);
+        Ok((forest, Edges::of_feature(self.reals("axis.0.edges", None)?).map_err(reason)?))
+    }
+
+    /// What was derived from the rows and trees of a forest.
+    fn forest_parts(&mut self, trees: Trees, bootstrap: Bootstrap, rows: usize) -> Parsed<ForestParts<'static>> {
+        let (forest, edges) = self.scored_forest(trees, bootstrap)?;
+        let leaf_of_row = match self.arrays.holds::<u16>("rows.leaves") {
+            true => LeafNumbers::Short(self.arrays.take("rows.leaves", Some(rows))?),
+            false => LeafNumbers::Long(self.arrays.take("rows.leaves", Some(rows))?),
+        };
+        let mut vote_counts = None;
+        if self.has("leaves.votes") {
+            let (pairs, of_leaf) = (self.counts("leaves.votes", Some(2))?, self.counts("leaves.vote_pairs", None)?);
+            let counts = VoteCounts::from_parts(pairs, &of_leaf);
+            let counts = counts.ok_or("leaves.votes has another number of pairs than leaves.vote_pairs says")?;
+            vote_counts = Some(Cow::Owned(counts));
+        }
+        Ok(ForestParts {
+            rows_per_cell: self.counts("axis.0.rows", None)?,
+            ranks: self.counts("rows.ranks", None)?.into(),
+            leaf_of_row: Cow::Owned(leaf_of_row),
+            leaf_weights: self.reals("leaves.weights", None)?.into(),
+            leaf_error_shares: self.reals("leaves.error_shares", None)?.into(),
+            vote_counts,
+            forest,
+            edges,
+        })
+    }
+
+    fn honest_forest(&mut self, inputs: usize) -> Parsed<HonestForest> {
         let shares = self.counts("trees.shares", None)?;
         let width = HonestForest::LOSSES + shares.len();
         let scores = self.reals("trees.scores", Some(width))?;
@@ -89,7 +129,7 @@ impl<'a> Reader<'a> {
     }
 
     /// How the rows of each tree were drawn. Files without it are older, or their table is small.
-    fn bootstrap(&self, seed: u64) -> Parsed<Bootstrap> {
+    fn bootstrap(&mut self, seed: u64) -> Parsed<Bootstrap> {
         let (share, keys) = match self.has("trees.bootstrap") {
             false => (SHARE_OF_SMALL_TABLES, u32::MAX),
             true => match *self.reals("trees.bootstrap", None)? {
@@ -103,11 +143,11 @@ impl<'a> Reader<'a> {
     }
 
     /// Trees over `width` inputs.
-    fn trees(&self, what: &str, width: usize) -> Parsed<Trees> {
+    fn trees(&mut self, what: &str, width: usize) -> Parsed<Trees> {
         let [roots, inputs, left] =
             ["roots", "inputs", "left"].map(|name| self.counts(&format!("{what}.{name}"), None));
         let (inputs, left, thresholds) = (inputs?, left?, self.reals(&format!("{what}.thresholds"), None)?);
-        let missing = self.bytes(&format!("{what}.missing"), Dtype::U8, None)?;
+        let missing: Vec<u8> = self.arrays.take(&format!("{what}.missing"), None)?;
         if [left.len(), thresholds.len(), missing.len()] != [inputs.len(); 3] {
             return Err(format!("the arrays {what}.* differ in length"));
         }
@@ -119,7 +159,7 @@ impl<'a> Reader<'a> {
         Trees::new(width, roots?, &nodes).map_err(|e| format!("the partition's {e}"))
     }
 
-    pub(crate) fn table(&self, header: &Header) -> Parsed<Table> {
+    pub(crate) fn table(&mut self, header: &Header) -> Parsed<Table> {
         let classes = header.classes.len();
         let mut table = Table::new(header.classes.clone(), self.reals("probs", Some(classes))?).map_err(reason)?;
         table = table.with_votes(self.counts("votes", Some(classes))?).map_err(reason)?;
@@ -138,7 +178,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Confidence edges of several classes or groups of classes.
-    fn edges(&self, axis: usize) -> Parsed<Vec<Edges>> {
+    fn edges(&mut self, axis: usize) -> Parsed<Vec<Edges>> {
         let name = format!("axis.{axis}.edges");
         let (mut all, counts) = (self.reals(&name, None)?, self.counts(&format!("axis.{axis}.counts"), None)?);
         let mut edges = Vec::with_capacity(counts.len());
@@ -156,7 +196,7 @@ impl<'a> Reader<'a> {
         Ok(edges)
     }
 
-    fn axis(&self, i: usize, factor: &Factor, classes: usize, features: &[String]) -> Parsed<Axis> {
+    fn axis(&mut self, i: usize, factor: &Factor, classes: usize, features: &[String]) -> Parsed<Axis> {
         let name = format!("axis.{i}.edges");
         Ok(match factor {
             Factor::TopClass { .. } => Axis::top_class(self.edges(i)?),
@@ -165,9 +205,7 @@ impl<'a> Reader<'a> {
                 Axis::Confidence { edges: Edges::of_confidence(self.reals(&name, None)?).map_err(reason)? }
             }
             Factor::LevelSets => {
-                let bytes = self.bytes(&format!("axis.{i}.levels"), Dtype::F32, Some(classes))?;
-                let levels = bytes.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect();
-                Axis::LevelSets { levels, classes }
+                Axis::LevelSets { levels: self.arrays.take(&format!("axis.{i}.levels"), Some(classes))?, classes }
             }
             Factor::Feature { name: feature, .. } => {
                 let slot = features.iter().position(|f| f == feature).ok_or("a feature without a name")?;
@@ -178,44 +216,30 @@ impl<'a> Reader<'a> {
         })
     }
 
-    pub(crate) fn u64s(&self, name: &str) -> Parsed<Vec<u64>> {
-        Ok(self.bytes(name, Dtype::U64, None)?.as_chunks().0.iter().map(|b| u64::from_le_bytes(*b)).collect())
+    pub(crate) fn u64s(&mut self, name: &str) -> Parsed<Vec<u64>> {
+        self.arrays.take(name, None)
     }
 
     pub(crate) fn has(&self, name: &str) -> bool {
-        self.file.tensor(name).is_ok()
+        self.arrays.has(name)
     }
 
-    /// A tensor's bytes, if it has the type and, with `width`, this number of columns.
-    fn bytes(&self, name: &str, dtype: Dtype, width: Option<usize>) -> Parsed<&[u8]> {
-        let view = self.file.tensor(name).map_err(|_| format!("the array {name} is missing"))?;
-        let fits = match (view.shape(), width) {
-            ([_], None) => true,
-            ([_, columns], Some(width)) => *columns == width,
-            _ => false,
-        };
-        if view.dtype() != dtype || !fits {
-            return Err(format!("the array {name} has type {:?} and shape {:?}", view.dtype(), view.shape()));
-        }
-        Ok(view.data())
-    }
-
-    pub(crate) fn reals(&self, name: &str, width: Option<usize>) -> Parsed<Vec<f64>> {
-        Ok(self.bytes(name, Dtype::F64, width)?.as_chunks().0.iter().map(|b| f64::from_le_bytes(*b)).collect())
+    pub(crate) fn reals(&mut self, name: &str, width: Option<usize>) -> Parsed<Vec<f64>> {
+        self.arrays.take(name, width)
     }
 
     /// The numbers of an array with rows and columns.
-    pub(crate) fn matrix(&self, name: &str) -> Parsed<Vec<f64>> {
-        let width = self.file.tensor(name).ok().and_then(|view| view.shape().get(1).copied());
+    pub(crate) fn matrix(&mut self, name: &str) -> Parsed<Vec<f64>> {
+        let width = self.arrays.columns(name);
         self.reals(name, width.or(Some(1)))
     }
 
     /// An array of two numbers.
-    pub(crate) fn pair(&self, name: &str) -> Parsed<[f64; 2]> {
+    pub(crate) fn pair(&mut self, name: &str) -> Parsed<[f64; 2]> {
         self.reals(name, None)?.try_into().map_err(|_| format!("the array {name} has not two numbers"))
     }
 
-    fn counts(&self, name: &str, width: Option<usize>) -> Parsed<Vec<u32>> {
-        Ok(self.bytes(name, Dtype::U32, width)?.as_chunks().0.iter().map(|b| u32::from_le_bytes(*b)).collect())
+    fn counts(&mut self, name: &str, width: Option<usize>) -> Parsed<Vec<u32>> {
+        self.arrays.take(name, width)
     }
 }

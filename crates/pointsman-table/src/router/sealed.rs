@@ -2,21 +2,25 @@
 
 use std::fmt::{Display, Write as _};
 
-use safetensors::tensor::{SafeTensors, TensorView};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::arrays::{Arrays, Hashing, array_line};
 use super::reader::Reader;
+use super::source::Source;
 use super::{Header, Tensors};
 use crate::error::{ContentError, Parsed};
 
 /// The newest version of the format.
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
+
+/// The first version whose checksum is that of pieces.
+const FIRST_VERSION_OF_PIECES: u32 = 5;
 
 /// The arrays that need a version, newest first; a router without any of them has version 1.
-const NEEDS: [(&str, u32); 4] =
-    [("trees.bootstrap", VERSION), ("axis.0.groups", 3), ("trees.scores", 3), ("trees.roots", 2)];
+const NEEDS: [(&str, u32); 5] =
+    [("rows.leaves", VERSION), ("trees.bootstrap", 4), ("axis.0.groups", 3), ("trees.scores", 3), ("trees.roots", 2)];
 
 /// The version of a file: the oldest that can hold its arrays.
 pub(super) fn version_of(has: impl Fn(&str) -> bool) -> u32 {
@@ -44,8 +48,8 @@ const KINDS: [(&str, &str); 3] =
     [("pointsman", "router"), ("pointsman-part", "part of a calibration"), (KEY_OF_POLICIES, "policy")];
 
 /// The metadata key of a file and what messages call it, if it is a file of this crate.
-pub(crate) fn kind_of(bytes: &[u8]) -> Option<(&'static str, &'static str)> {
-    let (_, metadata) = SafeTensors::read_metadata(bytes).ok()?;
+pub(crate) fn kind_of(source: &Source<'_>) -> Option<(&'static str, &'static str)> {
+    let (_, metadata) = source.metadata().ok()?;
     let keys = metadata.metadata().as_ref()?;
     KINDS.into_iter().find(|(key, _)| keys.contains_key(*key))
 }
@@ -57,23 +61,28 @@ struct AnyHeader {
 }
 
 /// The bytes of a file of these tensors, with its checksum.
-pub(crate) fn seal<H: Sealed>(mut header: H, tensors: &Tensors) -> Parsed<Vec<u8>> {
+pub(crate) fn seal<H: Sealed>(mut header: H, tensors: &Tensors<'_>) -> Parsed<Vec<u8>> {
     let views = tensors.views().map_err(|e| e.to_string())?;
-    header.router().sha256 = checksum(&header, views.iter().map(|(name, view)| (*name, view)))?;
+    let (mut hash, hashing) = begin_checksum(&mut header)?;
+    for (name, view) in &views {
+        hash.update(array_line(name, view.dtype(), view.shape()));
+        hashing.add(view.data(), &mut hash);
+    }
+    header.router().sha256 = hexadecimal(&hash.finalize());
     let header = serde_json::to_string(&header).map_err(|e| e.to_string())?;
     safetensors::serialize(views, Some([(H::KEY.to_owned(), header)].into())).map_err(|e| e.to_string())
 }
 
 /// Checks the version and the checksum of a file, then reads it.
 pub(crate) fn unseal<H: Sealed, T>(
-    bytes: &[u8],
-    read: impl FnOnce(&H, &Reader<'_>) -> Parsed<T>,
+    source: &Source<'_>,
+    read: impl FnOnce(&H, &mut Reader) -> Parsed<T>,
 ) -> Result<T, ContentError> {
     let damaged = |e: &dyn Display| ContentError::Damaged { what: H::WHAT, reason: e.to_string() };
-    let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(|e| damaged(&e))?;
+    let (start, metadata) = source.metadata().map_err(|e| damaged(&e))?;
     let text = metadata.metadata().as_ref().and_then(|m| m.get(H::KEY));
     let text = text.ok_or_else(|| {
-        let other = kind_of(bytes).map_or(String::new(), |(_, other)| format!(", it is a {other}"));
+        let other = kind_of(source).map_or(String::new(), |(_, other)| format!(", it is a {other}"));
         damaged(&format!("no {} header{other}", H::KEY))
     })?;
     let AnyHeader { version } = serde_json::from_str(text).map_err(|e| damaged(&e))?;
@@ -81,35 +90,30 @@ pub(crate) fn unseal<H: Sealed, T>(
         return Err(ContentError::Version { what: H::WHAT, version, newest: H::NEWEST });
     }
     let mut header: H = serde_json::from_str(text).map_err(|e| damaged(&e))?;
-    let file = SafeTensors::deserialize(bytes).map_err(|e| damaged(&e))?;
-    let mut tensors = file.tensors();
-    tensors.sort_by(|a, b| a.0.cmp(&b.0));
     let claimed = std::mem::take(&mut header.router().sha256);
-    let found = checksum(&header, tensors.iter().map(|(name, view)| (name.as_str(), view)));
-    if claimed != found.map_err(|e| damaged(&e))? {
+    let (mut hash, hashing) = begin_checksum(&mut header).map_err(|e| damaged(&e))?;
+    let arrays = Arrays::read(source, start, &metadata, hashing, &mut hash).map_err(|e| damaged(&e))?;
+    if claimed != hexadecimal(&hash.finalize()) {
         return Err(damaged(&"its checksum does not match"));
     }
-    let found = read(&header, &Reader::new(&file)).map_err(|e| damaged(&e))?;
+    let needed = version_of(|name| arrays.has(name));
+    let found = read(&header, &mut Reader::new(arrays)).map_err(|e| damaged(&e))?;
     // With too low a version, an older program would misread the file.
-    let (claimed, needed) = (header.router().version, version_of(|wanted| file.tensor(wanted).is_ok()));
+    let claimed = header.router().version;
     if claimed != needed {
         return Err(damaged(&format!("its format is {needed}, and it claims to be {claimed}")));
     }
     Ok(found)
 }
 
-/// SHA-256 over the header, its checksum still empty, and over every tensor's name, type, shape and bytes, by name.
-fn checksum<'a>(
-    header: &impl Serialize,
-    tensors: impl Iterator<Item = (&'a str, &'a TensorView<'a>)>,
-) -> Parsed<String> {
-    let mut hash = Sha256::new();
-    hash.update(serde_json::to_vec(header).map_err(|e| e.to_string())?);
-    for (name, view) in tensors {
-        hash.update(format!("\n{name} {:?} {:?}\n", view.dtype(), view.shape()));
-        hash.update(view.data());
-    }
-    Ok(hexadecimal(&hash.finalize()))
+/// SHA-256 over the header, its checksum still empty. Every tensor's name, type, shape and bytes follow, by name; how the bytes enter depends
+/// on the version.
+fn begin_checksum<H: Sealed>(header: &mut H) -> Parsed<(Sha256, Hashing)> {
+    let hashing = match header.router().version >= FIRST_VERSION_OF_PIECES {
+        true => Hashing::Pieces,
+        false => Hashing::OneStream,
+    };
+    Ok((Sha256::new_with_prefix(serde_json::to_vec(header).map_err(|e| e.to_string())?), hashing))
 }
 
 /// Bytes as hexadecimal digits.

@@ -1,18 +1,21 @@
 //! Writing tables and cells as tensors.
 
-use pointsman::partition::forest::{Node, Trees};
+use std::borrow::Cow;
+
+use pointsman::partition::forest::{ForestParts, LeafNumbers, Node, Trees};
 use pointsman::partition::{Axis, Edges};
 use pointsman::{Cells, Table};
 use safetensors::tensor::{Dtype, TensorView};
 
+use super::arrays::Number;
 use super::{LEAF, SHARE_OF_SMALL_TABLES};
 use crate::error::Parsed;
 
 /// Tensors to write, sorted by name.
 #[derive(Default)]
-pub(crate) struct Tensors(Vec<(String, Dtype, Vec<usize>, Vec<u8>)>);
+pub(crate) struct Tensors<'a>(Vec<(String, Dtype, Vec<usize>, Cow<'a, [u8]>)>);
 
-impl Tensors {
+impl<'a> Tensors<'a> {
     /// Adds the rows of a table.
     pub(crate) fn add_rows(&mut self, table: &Table) {
         let (rows, classes) = (table.rows(), table.classes().len());
@@ -49,13 +52,15 @@ impl Tensors {
                     self.add_reals(&edges, vec![e.values().len()], e.values());
                 }
                 Axis::LevelSets { levels, classes } => {
-                    let bytes = levels.iter().flat_map(|x| x.to_le_bytes()).collect();
                     let shape = vec![levels.len() / classes, *classes];
-                    self.add(&format!("axis.{i}.levels"), Dtype::F32, shape, bytes);
+                    self.add(&format!("axis.{i}.levels"), Dtype::F32, shape, f32::encode(levels).into_owned());
                 }
                 Axis::Tree { trees } => self.add_trees("trees", trees),
-                Axis::Forest { forest, .. } => {
+                Axis::Forest { forest, edges: e } => {
                     self.add_trees("trees", forest.trees());
+                    let scores = forest.scorer().leaf_scores();
+                    self.add_reals("leaves.scores", vec![scores.len()], scores);
+                    self.add_reals(&edges, vec![e.values().len()], e.values());
                     let bootstrap = forest.bootstrap();
                     // Older versions know no other share, and draw from all rows.
                     if bootstrap.share() != SHARE_OF_SMALL_TABLES {
@@ -79,15 +84,24 @@ impl Tensors {
         Ok(seed)
     }
 
-    /// Adds cells without rows; returns the seed of a forest. What a router finds from its rows is stored: the score of each leaf, and the
-    /// edges of scores.
-    pub(crate) fn add_cells_without_rows(&mut self, cells: &Cells, backoff: &Cells) -> Parsed<Option<u64>> {
-        if let [Axis::Forest { forest, edges }] = cells.axes() {
-            let scores = forest.scorer().leaf_scores();
-            self.add_reals("leaves.scores", vec![scores.len()], scores);
-            self.add_reals("axis.0.edges", vec![edges.values().len()], edges.values());
+    /// Adds what was derived from the rows and trees of a forest, beside its cells.
+    pub(crate) fn add_forest_parts(&mut self, parts: &'a ForestParts<'_>) -> Parsed<()> {
+        let (trees, rows) = (parts.forest.trees().count(), parts.ranks.len());
+        self.add_counts("axis.0.rows", vec![parts.rows_per_cell.len()], &parts.rows_per_cell);
+        self.add_borrowed("rows.ranks", vec![rows], &parts.ranks);
+        match &*parts.leaf_of_row {
+            LeafNumbers::Short(numbers) => self.add_borrowed("rows.leaves", vec![trees, rows], numbers),
+            LeafNumbers::Long(numbers) => self.add_borrowed("rows.leaves", vec![trees, rows], numbers),
+            _ => return Err("this version cannot store such numbers of leaves".to_owned()),
         }
-        self.add_cells(cells, backoff)
+        self.add_borrowed("leaves.weights", vec![parts.leaf_weights.len()], &parts.leaf_weights);
+        self.add_borrowed("leaves.error_shares", vec![parts.leaf_error_shares.len()], &parts.leaf_error_shares);
+        if let Some(counts) = &parts.vote_counts {
+            self.add_borrowed("leaves.votes", vec![counts.pairs().len(), 2], counts.pairs().as_flattened());
+            let pairs: Vec<u32> = counts.pairs_of_leaf().collect();
+            self.add_counts("leaves.vote_pairs", vec![pairs.len()], &pairs);
+        }
+        Ok(())
     }
 
     /// Adds the edges of several classes or groups of classes, one after the other, and how many each has.
@@ -99,20 +113,25 @@ impl Tensors {
     }
 
     pub(crate) fn add_u64s(&mut self, name: &str, values: &[u64]) {
-        self.add(name, Dtype::U64, vec![values.len()], values.iter().flat_map(|x| x.to_le_bytes()).collect());
+        self.add(name, Dtype::U64, vec![values.len()], u64::encode(values).into_owned());
     }
 
-    fn add(&mut self, name: &str, dtype: Dtype, shape: Vec<usize>, bytes: Vec<u8>) {
-        self.0.push((name.to_owned(), dtype, shape, bytes));
+    fn add(&mut self, name: &str, dtype: Dtype, shape: Vec<usize>, bytes: impl Into<Cow<'a, [u8]>>) {
+        self.0.push((name.to_owned(), dtype, shape, bytes.into()));
         self.0.sort_by(|a, b| a.0.cmp(&b.0));
     }
 
     pub(crate) fn add_reals(&mut self, name: &str, shape: Vec<usize>, values: &[f64]) {
-        self.add(name, Dtype::F64, shape, values.iter().flat_map(|x| x.to_le_bytes()).collect());
+        self.add(name, Dtype::F64, shape, f64::encode(values).into_owned());
     }
 
-    fn add_counts<'a>(&mut self, name: &str, shape: Vec<usize>, values: impl IntoIterator<Item = &'a u32>) {
-        self.add(name, Dtype::U32, shape, values.into_iter().flat_map(|x| x.to_le_bytes()).collect());
+    /// Adds numbers without copying them.
+    fn add_borrowed<T: Number>(&mut self, name: &str, shape: Vec<usize>, values: &'a [T]) {
+        self.add(name, T::DTYPE, shape, T::encode(values));
+    }
+
+    fn add_counts<'b>(&mut self, name: &str, shape: Vec<usize>, values: impl IntoIterator<Item = &'b u32>) {
+        self.add(name, Dtype::U32, shape, values.into_iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>());
     }
 
     fn add_trees(&mut self, what: &str, trees: &Trees) {

@@ -5,6 +5,7 @@ mod bad_input;
 mod damage;
 mod formats;
 mod keep;
+mod leaves;
 mod normalize;
 mod options;
 mod partial;
