@@ -31,6 +31,8 @@ fn main() -> std::io::Result<()> {
     arrays(&folder("tables"))?;
     whole_routers(&folder("routers"))?;
     sealed_routers(&folder("routers"))?;
+    leaf_routers(&folder("routers"))?;
+    wrong_leaves(&folder("leaves"))?;
     parts(&folder("parts"))?;
     policies(&folder("policies"))
 }
@@ -291,7 +293,7 @@ fn whole_routers(routers: &Target) -> std::io::Result<()> {
         with(&header.replacen(from, to, 1))
     };
     routers.write("no-pointsman.safetensors", edited("\"pointsman\"", "\"pointsmen\""))?;
-    routers.write("version-future.safetensors", edited("\\\"version\\\":1", "\\\"version\\\":5"))?;
+    routers.write("version-future.safetensors", edited("\\\"version\\\":1", "\\\"version\\\":6"))?;
     routers.write("version-far.safetensors", edited("\\\"version\\\":1", "\\\"version\\\":4294967296"))?;
     routers.write("version-zero.safetensors", edited("\\\"version\\\":1", "\\\"version\\\":0"))?;
     routers.write("version-text.safetensors", edited("\\\"version\\\":1", "\\\"version\\\":\\\"1\\\""))?;
@@ -330,7 +332,7 @@ fn sealed_routers(routers: &Target) -> std::io::Result<()> {
     let first = |parts: &mut Parts, name: &str, value: f64| {
         tensor(parts, name, &|t| t.bytes[..8].copy_from_slice(&value.to_le_bytes()));
     };
-    write("version", "top-class:2", &|p| p.header.version = 5)?;
+    write("version", "top-class:2", &|p| p.header.version = 6)?;
     write("wrong-dtype", "top-class:2", &|p| tensor(p, "probs", &|t| t.dtype = Dtype::I64))?;
     write("flat-probs", "top-class:2", &|p| tensor(p, "probs", &|t| t.shape = vec![12]))?;
     write("transposed", "top-class:2", &|p| tensor(p, "probs", &|t| t.shape.reverse()))?;
@@ -404,27 +406,37 @@ fn sealed_routers(routers: &Target) -> std::io::Result<()> {
     tree_routers(routers)
 }
 
+fn tensor(parts: &mut Parts, name: &str, change: &dyn Fn(&mut Tensor)) {
+    change(parts.tensors.iter_mut().find(|t| t.name == name).unwrap_or_else(|| panic!("there is no {name}")));
+}
+
+/// Replaces the trees by others. Nodes are a split input, a threshold and a left child; `None` is a leaf.
+fn plant(parts: &mut Parts, roots: &[u32], nodes: &[Option<(u32, f64, u32)>]) {
+    let mut put = |name: &str, n: usize, bytes: Vec<u8>| {
+        tensor(parts, name, &|t| (t.shape, t.bytes) = (vec![n], bytes.clone()));
+    };
+    let flat_nodes = nodes.iter().map(|node| node.unwrap_or((u32::MAX, 0.0, 0)));
+    put("trees.roots", roots.len(), roots.iter().flat_map(|x| x.to_le_bytes()).collect());
+    put("trees.inputs", nodes.len(), flat_nodes.clone().flat_map(|node| node.0.to_le_bytes()).collect());
+    put("trees.thresholds", nodes.len(), flat_nodes.clone().flat_map(|node| node.1.to_le_bytes()).collect());
+    put("trees.left", nodes.len(), flat_nodes.flat_map(|node| node.2.to_le_bytes()).collect());
+    put("trees.missing", nodes.len(), vec![0; nodes.len()]);
+}
+
+/// A valid forest of two trees that split on the length, in the format that stores no leaves.
+fn forest_without_leaves() -> Parts {
+    let mut parts = router_of("forest:2", 40);
+    let kept = |name: &str| !["leaves.", "rows.", "axis."].iter().any(|start| name.starts_with(start));
+    parts.tensors.retain(|t| kept(&t.name));
+    parts.header.version = 2;
+    plant(&mut parts, &[0, 3], &[Some((3, 10.0, 1)), None, None, Some((3, 5.0, 4)), None, None]);
+    parts
+}
+
 /// Invalid forests with valid checksums.
 fn tree_routers(routers: &Target) -> std::io::Result<()> {
-    let tensor = |parts: &mut Parts, name: &str, change: &dyn Fn(&mut Tensor)| {
-        change(parts.tensors.iter_mut().find(|t| t.name == name).unwrap_or_else(|| panic!("there is no {name}")));
-    };
-    // Nodes of one tree per root: split input, threshold and left child; `None` is a leaf.
-    let plant = |p: &mut Parts, roots: &[u32], nodes: &[Option<(u32, f64, u32)>]| {
-        let put = |p: &mut Parts, name: &str, n: usize, bytes: Vec<u8>| {
-            tensor(p, name, &|t| (t.shape, t.bytes) = (vec![n], bytes.clone()));
-        };
-        let flat_nodes = nodes.iter().map(|node| node.unwrap_or((u32::MAX, 0.0, 0)));
-        put(p, "trees.roots", roots.len(), roots.iter().flat_map(|x| x.to_le_bytes()).collect());
-        put(p, "trees.inputs", nodes.len(), flat_nodes.clone().flat_map(|node| node.0.to_le_bytes()).collect());
-        put(p, "trees.thresholds", nodes.len(), flat_nodes.clone().flat_map(|node| node.1.to_le_bytes()).collect());
-        put(p, "trees.left", nodes.len(), flat_nodes.flat_map(|node| node.2.to_le_bytes()).collect());
-        put(p, "trees.missing", nodes.len(), vec![0; nodes.len()]);
-    };
-    // A valid forest of two trees that split on the length.
     let write = |name: &str, change: &dyn Fn(&mut Parts)| {
-        let mut parts = router_of("forest:2", 40);
-        plant(&mut parts, &[0, 3], &[Some((3, 10.0, 1)), None, None, Some((3, 5.0, 4)), None, None]);
+        let mut parts = forest_without_leaves();
         change(&mut parts);
         let bytes = parts.seal().unwrap_or_else(|| panic!("{name} cannot be written"));
         routers.write(&format!("sealed-trees-{name}.safetensors"), bytes)
@@ -461,6 +473,133 @@ fn tree_routers(routers: &Target) -> std::io::Result<()> {
     write("seedless", &|p| p.header.seed = None)?;
     write("centroids", &|p| p.header.recalibrated = true)?;
     honest_routers(routers)
+}
+
+/// A valid forest with the leaves of its rows.
+fn forest_with_leaves() -> Parts {
+    let mut parts = forest_without_leaves();
+    // Two distinct votes, so that they are counted.
+    tensor(&mut parts, "votes", &|t| {
+        numbers_of(t, |votes| {
+            votes
+                .as_chunks_mut()
+                .0
+                .iter_mut()
+                .enumerate()
+                .for_each(|(row, own)| *own = [1 + row as u32 % 2, 2 - row as u32 % 2]);
+        })
+    });
+    let old = parts.seal().expect("a good router");
+    let router = pointsman_table::parse_router(&old).expect("a good router");
+    Parts::of(&pointsman_table::router_bytes(&router).expect("a router")).expect("what was just written")
+}
+
+fn numbers_of(tensor: &mut Tensor, change: impl FnOnce(&mut [u32])) {
+    let mut numbers: Vec<u32> = tensor.bytes.as_chunks().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect();
+    change(&mut numbers);
+    tensor.bytes = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+}
+
+fn reals_of(tensor: &mut Tensor, change: impl FnOnce(&mut [f64])) {
+    let mut reals: Vec<f64> = tensor.bytes.as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect();
+    change(&mut reals);
+    tensor.bytes = reals.iter().flat_map(|real| real.to_le_bytes()).collect();
+}
+
+/// Forests with impossible leaves and valid checksums, which are refused when they are read.
+fn leaf_routers(routers: &Target) -> std::io::Result<()> {
+    let write = |name: &str, change: &dyn Fn(&mut Parts)| {
+        let mut parts = forest_with_leaves();
+        change(&mut parts);
+        let bytes = parts.seal().unwrap_or_else(|| panic!("{name} cannot be written"));
+        routers.write(&format!("sealed-leaves-{name}.safetensors"), bytes)
+    };
+    write("beyond", &|p| tensor(p, "rows.leaves", &|t| t.bytes[..2].fill(0xff)))?;
+    write("empty", &|p| tensor(p, "rows.leaves", &|t| t.bytes.fill(0)))?;
+    write("row-fewer", &|p| {
+        tensor(p, "rows.leaves", &|t| (t.shape, t.bytes) = (vec![2, 39], t.bytes[..2 * 2 * 39].to_vec()));
+    })?;
+    write("tree-fewer", &|p| {
+        tensor(p, "rows.leaves", &|t| (t.shape, t.bytes) = (vec![1, 40], t.bytes[..2 * 40].to_vec()));
+    })?;
+    write("wide", &|p| {
+        tensor(p, "rows.leaves", &|t| {
+            t.dtype = Dtype::U32;
+            t.bytes = t.bytes.as_chunks::<2>().0.iter().flat_map(|number| [number[0], number[1], 0, 0]).collect();
+        });
+    })?;
+    write("real", &|p| {
+        tensor(p, "rows.leaves", &|t| (t.dtype, t.bytes) = (Dtype::F64, vec![0; 8 * 2 * 40]));
+    })?;
+    write("rank-twice", &|p| tensor(p, "rows.ranks", &|t| numbers_of(t, |ranks| ranks[0] = ranks[1])))?;
+    write("rank-beyond", &|p| tensor(p, "rows.ranks", &|t| numbers_of(t, |ranks| ranks[0] = u32::MAX)))?;
+    write("ranks-missing", &|p| p.tensors.retain(|t| t.name != "rows.ranks"))?;
+    write("weight-tiny", &|p| {
+        tensor(p, "leaves.weights", &|t| reals_of(t, |all| (all[0], all[1]) = (1e-300, all[0] + all[1])));
+    })?;
+    write("weight-nan", &|p| tensor(p, "leaves.weights", &|t| reals_of(t, |all| all[0] = f64::NAN)))?;
+    write("weight-sum", &|p| tensor(p, "leaves.weights", &|t| reals_of(t, |all| all[0] += 1.0)))?;
+    write("share-far", &|p| tensor(p, "leaves.error_shares", &|t| reals_of(t, |all| all[0] = 1e9)))?;
+    write("score-nan", &|p| tensor(p, "leaves.scores", &|t| reals_of(t, |all| all[0] = f64::NAN)))?;
+    write("cells-wrap", &|p| tensor(p, "axis.0.rows", &|t| numbers_of(t, |rows| rows.fill(u32::MAX))))?;
+    write("cells-more", &|p| {
+        tensor(p, "axis.0.rows", &|t| {
+            t.bytes.extend(0_u32.to_le_bytes());
+            t.shape[0] += 1;
+        });
+    })?;
+    write("votes-unknown", &|p| tensor(p, "leaves.votes", &|t| numbers_of(t, |pairs| pairs[0] = u32::MAX)))?;
+    write("votes-sum", &|p| tensor(p, "leaves.votes", &|t| numbers_of(t, |pairs| pairs[1] += 1)))?;
+    write("votes-wrap", &|p| {
+        tensor(p, "leaves.votes", &|t| numbers_of(t, |pairs| pairs[1] = pairs[1].wrapping_sub(41)))
+    })?;
+    write("pairs-far", &|p| tensor(p, "leaves.vote_pairs", &|t| numbers_of(t, |all| all.fill(u32::MAX))))?;
+    write("version-old", &|p| p.header.version = 2)?;
+    write("honest", &|p| p.header.partition = "honest-forest:2".to_owned())
+}
+
+/// Forests whose leaves are possible, but not those of their rows; `check` refuses them.
+fn wrong_leaves(leaves: &Target) -> std::io::Result<()> {
+    let write = |name: &str, change: &dyn Fn(&mut Parts)| {
+        let mut parts = forest_with_leaves();
+        change(&mut parts);
+        let bytes = parts.seal().unwrap_or_else(|| panic!("{name} cannot be written"));
+        leaves.write(&format!("{name}.safetensors"), bytes)
+    };
+    // Exchanges the first number of an array with the first that differs.
+    fn exchange<T: PartialEq>(numbers: &mut [T]) {
+        let other = numbers.iter().position(|number| *number != numbers[0]).expect("a different number");
+        numbers.swap(0, other);
+    }
+    write("leaf-exchanged", &|p| {
+        tensor(p, "rows.leaves", &|t| exchange(t.bytes[..80].as_chunks_mut::<2>().0));
+    })?;
+    write("rank-exchanged", &|p| tensor(p, "rows.ranks", &|t| numbers_of(t, exchange)))?;
+    write("rows-reversed", &|p| {
+        for name in ["probs", "votes", "features"] {
+            tensor(p, name, &|t| {
+                let width = t.bytes.len() / t.shape[0];
+                t.bytes = t.bytes.chunks(width).rev().flatten().copied().collect();
+            });
+        }
+    })?;
+    write("score-raised", &|p| tensor(p, "leaves.scores", &|t| reals_of(t, |all| all[0] += 0.5)))?;
+    write("edge-moved", &|p| {
+        tensor(p, "axis.0.edges", &|t| {
+            t.shape = vec![1];
+            t.bytes = 0.5_f64.to_le_bytes().to_vec();
+        });
+        tensor(p, "axis.0.rows", &|t| {
+            t.shape = vec![2];
+            t.bytes = [1_u32, 39].iter().flat_map(|rows| rows.to_le_bytes()).collect();
+        });
+    })?;
+    write("weight-moved", &|p| {
+        tensor(p, "leaves.weights", &|t| reals_of(t, |all| (all[0], all[1]) = (all[0] - 1.0, all[1] + 1.0)));
+    })?;
+    write("errors-none", &|p| tensor(p, "leaves.error_shares", &|t| reals_of(t, |all| all.fill(0.0))))?;
+    write("votes-moved", &|p| tensor(p, "leaves.votes", &|t| numbers_of(t, |pairs| pairs[0] ^= 1)))?;
+    write("votes-missing", &|p| p.tensors.retain(|t| !t.name.starts_with("leaves.vote")))
 }
 
 /// Honest forests with invalid scores and valid checksums.
@@ -519,7 +658,7 @@ fn parts(parts: &Target) -> std::io::Result<()> {
         change(parts.tensors.iter_mut().find(|t| t.name == name).unwrap_or_else(|| panic!("there is no {name}")));
     };
     let part = |parts: &mut Parts, change: &dyn Fn(&mut PartHeader)| change(parts.part.as_mut().expect("a part"));
-    write("version", &plain, &|p| part(p, &|header| header.version = 5))?;
+    write("version", &plain, &|p| part(p, &|header| header.version = 6))?;
     write("forest", &plain, &|p| p.header.partition = "forest:3".to_owned())?;
     write("other-partition", &plain, &|p| p.header.partition = "level-sets".to_owned())?;
     write("needs-unknown", &plain, &|p| part(p, &|header| header.needs = vec!["height".to_owned()]))?;

@@ -115,7 +115,7 @@ impl Recipe<'_> {
             6 => drop(header.features.pop()),
             7 => header.oracles.push(self.text()),
             8 => header.recalibrated = !header.recalibrated,
-            9 => header.version = u32::from(self.byte() % 5),
+            9 => header.version = u32::from(self.byte() % 6),
             10 => {
                 // Replaces an array by that of another base.
                 let other = &bases[usize::from(self.byte()) % bases.len()];

@@ -14,6 +14,9 @@ const ROUTER: &str = "pointsman";
 const PART: &str = "pointsman-part";
 const POLICY: &str = "pointsman-policy";
 
+/// The first version whose checksum is that of pieces of 256 KiB.
+const FIRST_VERSION_OF_PIECES: u32 = 5;
+
 /// The header of a router file, as in `pointsman-table`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Header {
@@ -125,7 +128,10 @@ impl Parts {
         hash.update(self.header_text()?);
         for tensor in &self.tensors {
             hash.update(format!("\n{} {:?} {:?}\n", tensor.name, tensor.dtype, tensor.shape));
-            hash.update(&tensor.bytes);
+            match self.header.version >= FIRST_VERSION_OF_PIECES {
+                true => tensor.bytes.chunks(1 << 18).for_each(|piece| hash.update(Sha256::digest(piece))),
+                false => hash.update(&tensor.bytes),
+            }
         }
         self.header.sha256 = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
         let views: Option<Vec<_>> = self

@@ -34,6 +34,7 @@ static BASES: LazyLock<Vec<Parts>> = LazyLock::new(|| {
         (2, "top-class:2*features:x_length=2"),
         (3, "level-sets*confidence:2"),
         (2, "honest-forest:2"),
+        (2, "forest:2"),
     ]
     .map(base)
     .into()

@@ -55,7 +55,8 @@ pub(crate) enum SortKey {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 A router or a policy is loaded only if its checksum, every size, every range and every sum \
-are right. The exit code is 2 if the file cannot be used; the message names the \
+are right. check also derives the leaf of each row of a forest, which its file stores. \
+The exit code is 2 if the file cannot be used; the message names the \
 line of an error in a task. --classes also checks that a task can decide \
 predictions over these classes. check takes files that end in .toml for tasks, \
 task check takes every file for one.

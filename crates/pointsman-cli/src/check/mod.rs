@@ -31,6 +31,9 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
             None => bail!("{}: has another order of classes: {}", args.file.display(), router.classes().join(", ")),
         }
     }
+    if let Err(error) = router.verify_leaves() {
+        bail!("{}: {error}: calibrate again, or use the file from before it was changed", args.file.display());
+    }
     let stats = RouterStats::new(&router);
     if args.json {
         return json::print_with_warnings(&RouterSummary::new(router.rows(), &router, &stats, None));
@@ -38,10 +41,11 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
     let mut out = io::BufWriter::new(render::stdout());
     let rows = counted(router.rows().rows(), "calibration row", "calibration rows");
     let path = shell_quoted(&args.file);
-    writeln!(
-        out,
-        "{BOLD}{path}{BOLD:#} {GOOD}can be used{GOOD:#}: a router of {rows}, checksum and contents verified"
-    )?;
+    let verified = match router.forest_parts() {
+        Some(_) => "checksum, contents and the leaf of each row",
+        None => "checksum and contents",
+    };
+    writeln!(out, "{BOLD}{path}{BOLD:#} {GOOD}can be used{GOOD:#}: a router of {rows}, {verified} verified")?;
     stats.describe(&mut out, &router)?;
     let features: Vec<String> = router.features_used().iter().map(|name| format!("x_{name}")).collect();
     let needed = if features.is_empty() { "the prediction alone".to_owned() } else { features.join(", ") };

@@ -52,6 +52,8 @@ fn every_attack_is_refused_in_one_line() {
     let folder = workshop.path();
     let at = |name: &str| folder.join(name).to_str().unwrap().to_owned();
     let (router, table, out) = (at("router.safetensors"), at("heldout.csv"), at("out.csv"));
+    let animals = at("animals.csv");
+    fs::write(&animals, "prob_cat,prob_dog,x_length\n0.9,0.1,3\n0.4,0.6,12\n").unwrap();
     let listing = || {
         let mut names: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         names.sort();
@@ -75,6 +77,14 @@ fn every_attack_is_refused_in_one_line() {
             "tables" => vec![vec!["calibrate", file, "-o", &out]],
             "queries" => vec![vec!["decide", &router, file, "-o", &out]],
             "routers" => vec![vec!["show", file], vec!["decide", file, &table, "-o", &out]],
+            // Only `check` compares the leaves with the rows; other commands must not fail otherwise than with an error.
+            "leaves" => {
+                for command in [vec!["show", file], vec!["decide", file, &animals]] {
+                    let run = pointsman(&command);
+                    assert!([0, 2].contains(&run.code) && !run.stderr.contains("panicked"), "{name}: {run:?}");
+                }
+                vec![vec!["check", file]]
+            }
             "policies" => vec![vec!["check", file], vec!["decide", file, &table, "-o", &out]],
             "tasks" => vec![vec!["show", &router, "--task", file]],
             // A good router, which is no part.
