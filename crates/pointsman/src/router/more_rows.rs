@@ -3,7 +3,7 @@
 use super::exact::Sum;
 use super::fitted::{FittedPartition, refuse_forest};
 use super::{Router, cells_of, label_free};
-use crate::error::{Error, Result, ValueError};
+use crate::error::{Error, Result, RouterError, ValueError};
 use crate::partition::forest::{Bootstrap, refill_trees};
 use crate::partition::{CellId, Cells};
 use crate::table::Table;
@@ -18,7 +18,8 @@ impl Router {
     /// for a grown forest.
     ///
     /// # Errors
-    /// If the table has no rows or no votes or does not fit the router; with a forest, also if too few rows have two labels.
+    /// If the table has no rows or no votes or does not fit the router; with a forest, also if too few rows have two labels or centroids are
+    /// served.
     pub fn calibrate_like(table: &Table, like: &Self) -> Result<Self> {
         like.check_classes(table.classes())?;
         Self::fill(&like.fitted, table)
@@ -27,6 +28,9 @@ impl Router {
     /// Sorts rows into the cells of a fitted partition or, with a forest, into the leaves of its trees.
     pub(super) fn fill(fitted: &FittedPartition, table: &Table) -> Result<Self> {
         let Some((forest, _)) = fitted.cells.forest() else { return Self::assemble(fitted.clone(), table) };
+        if fitted.recalibrated {
+            return Err(RouterError::NotServable.into());
+        }
         super::check_rows(table)?;
         fitted.check_size(table.rows())?;
         let all: Vec<u32> = (0..table.rows() as u32).collect();

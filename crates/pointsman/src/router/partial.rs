@@ -198,7 +198,7 @@ impl Partial {
     /// The router of all rows added. In a cell that dropped rows, the kept rows are reweighted to the weight of all rows seen.
     ///
     /// # Errors
-    /// If there are no rows; with a forest, also if too few rows have two labels.
+    /// If there are no rows; with a forest, also if too few rows have two labels or centroids are served.
     pub fn finish(&self) -> Result<Router> {
         Router::fill(&self.fitted, &self.table()?)
     }

@@ -242,6 +242,7 @@ fn inconsistent_parts_are_refused_with_advice() {
     says(part.finish().map(drop), "too few");
     part.add(&all).unwrap();
     assert!(part.finish().is_ok());
+    says(Router::calibrate_like(&all, &forest.clone().recalibrated()).map(drop), "forest");
 }
 
 #[test]
