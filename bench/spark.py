@@ -1,4 +1,4 @@
-"""Ten million rows through two executors of Spark: the time of each step, and the peak memory of each process.
+"""Ten million rows through two executors of Spark: the time of each step, the processor time, and the peak memory of each process.
 
     spark.py [--rows 10000000] [--remark TEXT]    measures, writes bench/results/spark.json and the table of the book's page
     spark.py --check    fails if the table of the page is not what the results say
@@ -49,12 +49,13 @@ def main():
 def table(found):
     """The results in Markdown."""
     places = sorted({name.removesuffix(" Python") for step in found["steps"] for name in step["peak_mib"]})
-    text = ["| step | time | " + " | ".join(f"{place}: JVM + Python" for place in places) + " |"]
-    text.append("|---|---|" + "---|" * len(places))
+    text = ["| step | time | processor time, executors | " + " | ".join(f"{place}: JVM + Python" for place in places) + " |"]
+    text.append("|---|---|---|" + "---|" * len(places))
     for step in found["steps"]:
         memory = [[step["peak_mib"].get(f"{place}{kind}", 0) for kind in ("", " Python")] for place in places]
         cells = " | ".join(f"{jvm:,.0f} + {python:,.0f} MiB" for jvm, python in memory)
-        text.append(f"| {step['step']} | {step['seconds']:.0f} s | {cells} |")
+        used = " + ".join(f"{step['cpu_seconds'][kind]:.0f}" for kind in ("JVM", "Python"))
+        text.append(f"| {step['step']} | {step['seconds']:.0f} s | JVM + Python {used} s | {cells} |")
     sizes = ", ".join(f"{name} {value / MEBIBYTE:.3g} MiB" for name, value in found["bytes"].items())
     text += ["", f"{found['rows']:,} rows × {len(CLASSES)} classes, five labels each; {found['conditions']}. Sizes: {sizes}.", ""]
     return "\n".join(text)
@@ -129,9 +130,11 @@ class Steps:
 class Step:
     def __init__(self, name, found):
         self.name, self.found, self.peaks, self.done = name, found, {}, threading.Event()
+        self.first_cpu, self.last_cpu = {}, {}
 
     def __enter__(self):
         self.thread = threading.Thread(target=self.watch)
+        self.first_cpu = processes()[1]
         self.start = time.monotonic()
         self.thread.start()
 
@@ -140,30 +143,43 @@ class Step:
         self.done.set()
         self.thread.join()
         if error[0] is None:
-            self.found.append({"step": self.name, "seconds": seconds, "peak_mib": self.peaks})
-            print(f"{self.name}: {seconds:.1f} s, {self.peaks}", flush=True)
+            spent = {"JVM": 0.0, "Python": 0.0}
+            for (place, process), used in self.last_cpu.items():
+                if place.startswith("executor"):
+                    spent["Python" if place.endswith("Python") else "JVM"] += used - self.first_cpu.get((place, process), 0.0)
+            self.found.append({"step": self.name, "seconds": seconds, "cpu_seconds": spent, "peak_mib": self.peaks})
+            print(f"{self.name}: {seconds:.1f} s, {spent}, {self.peaks}", flush=True)
 
     def watch(self):
         while not self.done.wait(SECONDS_BETWEEN_SAMPLES):
-            for name, used in memory().items():
+            memory, cpu = processes()
+            # Processes that end keep the time of their last sample.
+            self.last_cpu |= cpu
+            for name, used in memory.items():
                 self.peaks[name] = max(self.peaks.get(name, 0), used)
 
 
-def memory():
-    """The memory in MiB of the driver and of each executor, its JVM and its Python processes apart. Shared pages are divided."""
-    parents, texts = {}, {}
+def processes():
+    """The memory in MiB of the driver and of each executor, its JVM and its Python processes apart, and the processor time of each process.
+
+    Shared pages are divided among the processes that share them.
+    """
+    parents, texts, seconds = {}, {}, {}
     for path in pathlib.Path("/proc").glob("[0-9]*"):
         try:
-            parents[int(path.name)] = int((path / "stat").read_text().rsplit(")", 1)[1].split()[1])
+            state = (path / "stat").read_text().rsplit(")", 1)[1].split()
             texts[int(path.name)] = (path / "cmdline").read_bytes().decode(errors="replace").split("\0")
         except (FileNotFoundError, ProcessLookupError, PermissionError):
             continue
-    used = {}
-    for process, parent in parents.items():
+        parents[int(path.name)] = int(state[1])
+        seconds[int(path.name)] = (int(state[11]) + int(state[12])) / os.sysconf("SC_CLK_TCK")
+    memory, cpu = {}, {}
+    for process in parents:
         name = owner(process, parents, texts)
         if name is not None:
-            used[name] = used.get(name, 0) + proportional_size(process)
-    return used
+            memory[name] = memory.get(name, 0) + proportional_size(process)
+            cpu[name, process] = seconds[process]
+    return memory, cpu
 
 
 def owner(process, parents, texts):

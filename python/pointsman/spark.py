@@ -168,8 +168,7 @@ def _add_batches(part: Partial, batches: list[Any]) -> None:
     import pyarrow
 
     if batches:
-        table = pyarrow.Table.from_batches(batches)
-        _naming_the_id(table, lambda: part.add_batch(table))
+        _naming_the_id(part.add_batch, pyarrow.Table.from_batches(batches))
 
 
 def _merged(one: Partial | None, other: Partial | None) -> Partial | None:
@@ -185,7 +184,7 @@ def _decide_batches(sent: Any, kept: list[str], decided: list[str]) -> Callable[
 
         policy: Policy = sent.value
         for batch in batches:
-            found = pyarrow.table(_naming_the_id(batch, lambda batch=batch: policy._decide_batch(batch)))
+            found = pyarrow.table(_naming_the_id(policy._decide_batch, batch))
             columns = {name: batch.column(name) for name in kept}
             columns |= {name: _signed(found.column(name)) for name in decided}
             yield from pyarrow.table(columns).to_batches()
@@ -200,10 +199,10 @@ def _signed(column: Any) -> Any:
     return column.cast(pyarrow.int64()) if pyarrow.types.is_unsigned_integer(column.type) else column
 
 
-def _naming_the_id(rows: Any, work: Callable[[], Any]) -> Any:
-    """Does some work; an error of one row names the row's id, since rows of a partition have no numbers that users know."""
+def _naming_the_id(work: Callable[[Any], Any], rows: Any) -> Any:
+    """Applies a function to rows; an error of one row names the row's id, since rows of a partition have no numbers that users know."""
     try:
-        return work()
+        return work(rows)
     except PointsmanError as error:
         if error.row is None or "id" not in rows.schema.names:
             raise
