@@ -82,6 +82,7 @@ else
 	$(VENV)/bin/pip install -q --disable-pip-version-check --no-deps $(WHEELS)/test/*.whl
 	$(VENV)/bin/python -m pytest python/tests
 	$(VENV)/bin/python bench/race/page.py --check
+	$(VENV)/bin/python bench/spark.py --check
 endif
 
 wheel:
