@@ -23,6 +23,10 @@ COMPONENTS = cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev
 BROWSER = command -v chromium || command -v chromium-browser || command -v google-chrome || test -x "$$CHROME" || \
 	{ test "$$(id -u)" = 0 && { apt-get install -qy chromium || { apt-get update -q && apt-get install -qy chromium; }; }; }
 
+# The Spark tests need Java, which is installed in the same way.
+JAVA = command -v java || test -x "$$JAVA_HOME/bin/java" || { test "$$(id -u)" = 0 && \
+	{ apt-get install -qy default-jre-headless || { apt-get update -q && apt-get install -qy default-jre-headless; }; }; }
+
 demo:
 	cargo run --release --locked -p pointsman-cli -- demo
 
@@ -70,6 +74,7 @@ python:
 ifeq ($(PYTHON),)
 	@echo "SKIPPED: the Python tests need Python 3.11 or newer with venv: set POINTSMAN_PYTHON to one"; test "$$CI" != true
 else
+	@{ $(JAVA); } >/dev/null 2>&1 || { echo "SKIPPED: no Java: install a JRE, version 17 or newer, to test Spark"; test "$$CI" != true; }
 	rm -rf $(VENV) $(WHEELS)/test
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/pip install -q --disable-pip-version-check -r python/requirements-test.txt
@@ -77,6 +82,7 @@ else
 	$(VENV)/bin/pip install -q --disable-pip-version-check --no-deps $(WHEELS)/test/*.whl
 	$(VENV)/bin/python -m pytest python/tests
 	$(VENV)/bin/python bench/race/page.py --check
+	$(VENV)/bin/python bench/spark.py --check
 endif
 
 wheel:

@@ -99,8 +99,9 @@ pub fn table(classes: usize, rows: usize) -> Table {
 #[must_use]
 pub fn good_parts() -> Vec<Vec<u8>> {
     let part = |(partition, cap, rows): (&str, Option<usize>, usize)| -> pointsman::Result<Partial> {
+        let sample = if partition.starts_with("forest") { 80 } else { 12 };
         let partition: Partition = partition.parse()?;
-        let like = Router::calibrate(&table(2, 12), &partition)?;
+        let like = Router::calibrate(&table(2, sample), &partition)?;
         let mut part = Partial::like(&like)?;
         if let Some(rows) = cap {
             part = part.capped(Cap { rows, seed: 7 })?;
@@ -116,6 +117,7 @@ pub fn good_parts() -> Vec<Vec<u8>> {
         ("level-sets", None, 6),
         ("features:x_length=3", Some(3), 12),
         ("top-class:2", Some(2), 0),
+        ("forest:2", Some(20), 50),
     ];
     let bytes = |part| pointsman_table::partial_bytes(&part).expect("a part that can be written");
     parts.map(|made| bytes(part(made).expect("a part made by hand"))).into()

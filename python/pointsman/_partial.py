@@ -14,16 +14,16 @@ from ._router import Router
 
 
 class Partial:
-    """The rows of one shard, in the cells of a router that was fitted on a sample.
+    """The rows of one shard, in the cells or leaves of a router that was fitted on a sample.
 
     The merged router does not depend on how rows are distributed among parts, nor on the order of merging.
 
     Parameters
     ----------
     like:
-        The router whose cells are used. It must not be a forest such as ``"forest:200"``, whose cells consist of its own rows. If
-        its cells were learned from labels (``"tree"``, ``"honest-forest:200"``), do not add the rows on which it was fitted:
-        certificates would not be valid.
+        The router whose cells are used or, with a forest such as ``"forest:200"``, whose trees are: the rows added fill its leaves. If
+        cells or trees were learned from labels (``"tree"``, ``"honest-forest:200"``, ``"forest:200"``), do not add the rows on which the
+        router was fitted: certificates and expected costs would not be valid.
     cap:
         The largest number of rows kept per cell: a uniform random sample of the rows added, weighted to represent them. Each row
         then needs an id that no other row of any part has.
@@ -115,7 +115,10 @@ class Partial:
         return self
 
     def finish(self, partition: str | None = None, *, random_state: RandomState = 0, progress: bool = False) -> Router:
-        """The router of all rows added. With a partition, a new router is calibrated on the rows kept."""
+        """The router of all rows added. With a partition, a new router is calibrated on the rows kept.
+
+        A forest keeps its trees, except for splits that the rows do not fill.
+        """
         if partition is None:
             router = self._part.finish()
         else:

@@ -1,8 +1,10 @@
 """A router compiled for a task."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from os import PathLike
+from pathlib import Path
 from types import EllipsisType
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 from . import _inputs, _native
 from ._decisions import Decisions
@@ -22,6 +24,10 @@ Routes: TypeAlias = Mapping[str, float | tuple[_native.Oracle | str, float]]
 class Policy:
     """A router compiled for a task, which decides queries; returned by :meth:`Router.policy`.
 
+    A policy file (:meth:`save`, :meth:`load`) has what deciding needs and no calibration rows. A policy from a file decides bit for bit as
+    the one that was saved and can be repriced; :meth:`judgement` and :meth:`evaluate` need the router. A pickled policy is its file, unless it
+    has a confidence: then it is pickled with its calibration rows, which ``Decisions.certain`` needs.
+
     Examples
     --------
     >>> import numpy as np, pointsman
@@ -35,10 +41,11 @@ class Policy:
     """
 
     def __init__(
-        self, router: _native.Router, policy: _native.Policy, feature_names: list[str], confidence: float | None
+        self, router: _native.Router | None, policy: _native.Policy, feature_names: list[str], confidence: float | None
     ) -> None:
         if confidence is not None and not 0 < confidence < 1:
             raise PointsmanError(f"confidence: {confidence} is not between 0 and 1, as in 0.95")
+        # None if the policy comes from a policy file.
         self._router = router
         self._policy = policy
         self._feature_names = feature_names
@@ -49,12 +56,12 @@ class Policy:
     @property
     def classes(self) -> tuple[str, ...]:
         """The classes, in order."""
-        return tuple(self._router.classes)
+        return tuple(self._policy.classes)
 
     @property
     def features(self) -> tuple[str, ...]:
         """The features that decisions need."""
-        return tuple(self._router.features)
+        return tuple(self._policy.features)
 
     @property
     def actions(self) -> tuple[str, ...]:
@@ -70,6 +77,11 @@ class Policy:
     def shares(self) -> dict[str, float]:
         """The share of the calibration rows that each action would get."""
         return self._policy.shares
+
+    @property
+    def has_calibration_rows(self) -> bool:
+        """Whether the policy has its router's calibration rows; false for policies from files."""
+        return self._policy.has_rows
 
     @property
     def surcharge(self) -> dict[str, float] | None:
@@ -90,12 +102,17 @@ class Policy:
         return self._policy.cells()
 
     def reprice(
-        self, *, routes: Routes | None | EllipsisType = ..., abstain: float | None | EllipsisType = ...
+        self,
+        *,
+        routes: Routes | None | EllipsisType = ...,
+        abstain: float | None | EllipsisType = ...,
+        task: _native.Task | None = None,
     ) -> "Policy":
         """The same policy at other prices, in microseconds.
 
         Arguments left out keep their present values; ``abstain=None`` forbids abstaining. ``routes`` replaces all routes; a route given
-        by its price alone keeps its oracle.
+        by its price alone keeps its oracle. ``task`` replaces all of them, and limits and ties as well; its loss and estimator must be those
+        of the policy, since another loss is estimated from calibration rows by :meth:`Router.policy`.
 
         >>> import numpy as np, pointsman
         >>> router = pointsman.Router("top-class:10").fit(np.array([[0.9, 0.1], [0.3, 0.7]]), np.array([[4, 1], [1, 4]]))
@@ -103,8 +120,50 @@ class Policy:
         >>> policy.reprice(routes={"jury": 0.07}).task
         <Task: brier, jury panel:m=3,aggregate=mean at 0.07, abstain at 0.3>
         """
-        routes = {} if routes is None else routes
-        return Policy(self._router, self._policy.reprice(routes, abstain), self._feature_names, self.confidence)
+        if task is None:
+            native = self._policy.reprice({} if routes is None else routes, abstain)
+        elif not isinstance(task, _native.Task):
+            raise PointsmanError(f"task: {task!r} is not a Task; a task file's text is one by Task.parse(text)")
+        elif routes is not ... or abstain is not ...:
+            raise PointsmanError("a task has its own routes and prices: give either task=… or those")
+        else:
+            native = self._policy.for_task(task)
+        return Policy(self._router, native, self._feature_names, self.confidence)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Writes a policy file atomically: losses and prices, without calibration rows. The command line reads the same file.
+
+        The promised cost is estimated first, which takes longer than compiling. The confidence is not stored.
+        """
+        self._policy.save(Path(path))
+
+    def to_bytes(self) -> bytes:
+        """The bytes of the policy file."""
+        return self._policy.to_bytes()
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """Reads a policy file and checks it."""
+        data = Path(path).read_bytes()
+        try:
+            return cls.from_bytes(data)
+        except PointsmanError as error:
+            raise PointsmanError(f"{path}: {error}") from None
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Reads a policy from the bytes of its file and checks it.
+
+        >>> import numpy as np, pointsman
+        >>> router = pointsman.Router("top-class:10").fit(np.array([[0.9, 0.1], [0.3, 0.7]]), np.array([[4, 1], [1, 4]]))
+        >>> policy = pointsman.Policy.from_bytes(router.policy(routes={"expert": 0.05}).to_bytes())
+        >>> policy.reprice(routes={"expert": 0.2}).task
+        <Task: brier, expert bayes at 0.2>
+        >>> policy.has_calibration_rows
+        False
+        """
+        native = _native.Policy.from_bytes(data)
+        return cls(None, native, list(native.features), None)
 
     def judgement(self, confidence: float = CONFIDENCE) -> _native.Judgement:
         """Which actions are certainly optimal in their cells, and a bound on the regret."""
@@ -225,7 +284,7 @@ class Policy:
         """
         table = self._held_out("evaluate", probs, votes, truth, features, oracles, sample_weight)
         seed = _inputs.seed(random_state)
-        with bar("calibration error", self._router.cells, progress) as report:
+        with bar("calibration error", self._policy.cell_count, progress) as report:
             native = self._policy.evaluate(table, calibration_error=calibration_error, seed=seed, progress=report)
         return Report(native)
 
@@ -255,17 +314,25 @@ class Policy:
         return table
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_restored, (self._router, self.task, self._feature_names, self.confidence))
+        if self._router is None or self.confidence is None:
+            return (_from_file, (self.to_bytes(), self._feature_names))
+        return (_recompiled, (self._router, self.task, self._feature_names, self.confidence))
 
     def _restore(self, state: tuple[Any, ...]) -> Decisions:
         """Restores pickled decisions."""
         return Decisions(self, self._policy.restore(state))
 
     def __repr__(self) -> str:
-        return f"<Policy: {self.task.loss}; {', '.join(self.actions)}; {self._router.cells} cells>"
+        return f"<Policy: {self.task.loss}; {', '.join(self.actions)}; {self._policy.cell_count} cells>"
 
 
-def _restored(
-    router: _native.Router, task: _native.Task, feature_names: list[str], confidence: float | None
+def _from_file(data: bytes, feature_names: list[str]) -> Policy:
+    """A pickled policy."""
+    return Policy(None, _native.Policy.from_bytes(data), feature_names, None)
+
+
+def _recompiled(
+    router: _native.Router, task: _native.Task, feature_names: list[str], confidence: float
 ) -> Policy:
+    """A pickled policy with a confidence."""
     return Policy(router, router.policy(task), feature_names, confidence)

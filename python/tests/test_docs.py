@@ -27,7 +27,7 @@ def blocks(page: Path) -> list[str]:
     return re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.S)
 
 
-@pytest.mark.parametrize("page", ["README.md", "python/README.md", "docs/src/python.md", "docs/src/parts.md", "docs/src/compare.md"])
+@pytest.mark.parametrize("page", ["README.md", "python/README.md", "docs/src/python.md", "docs/src/parts.md", "docs/src/compare.md", "docs/src/shipping.md"])
 def test_pages(page: str, tmp_path: Path) -> None:
     found = blocks(REPOSITORY / page)
     assert found, page

@@ -75,9 +75,27 @@ def test_what_does_not_fit_is_refused(rows, like):
         pointsman.Partial("router")
     with pytest.raises(pointsman.PointsmanError, match="not a Partial"):
         pointsman.Partial(like).merge(like)
-    forest = pointsman.Router("forest:3").fit(probs, votes)
-    with pytest.raises(pointsman.PointsmanError, match="made of its own rows"):
-        pointsman.Partial(forest)
+    forest = pointsman.Router("forest:3", classes=CLASSES).fit(probs, votes)
+    with pytest.raises(pointsman.PointsmanError, match="too few"):
+        pointsman.Partial(forest).add(probs[:10], votes[:10]).finish()
+
+
+@pytest.mark.parametrize("cap", [None, 12])
+def test_rows_of_all_parts_fill_the_leaves_of_a_forest(rows, cap):
+    probs, votes, features = rows
+    sample, rest = slice(0, 200), np.arange(200, 600)
+    grown = pointsman.Router("forest:5", classes=CLASSES, random_state=4).fit(probs[sample], votes[sample], features=features[sample])
+    parts = []
+    for shard in np.array_split(rest, 3):
+        part = pointsman.Partial(grown, cap=cap).add(probs[shard], votes[shard], features=features[shard], ids=shard)
+        parts.append(pickle.loads(pickle.dumps(part)))
+    filled = parts[2].merge(parts[0], parts[1]).finish()
+    whole = pointsman.Partial(grown, cap=cap).add(probs[rest], votes[rest], features=features[rest], ids=rest)
+    assert filled.to_bytes() == whole.finish().to_bytes() and filled.partition_ == "forest:5"
+    assert filled.n_rows_ == 400 if cap is None else filled.n_rows_ <= 12 * grown.n_cells_
+    # Filled with the rows it was grown on, it is the same forest.
+    same = pointsman.Partial(grown).add(probs[sample], votes[sample], features=features[sample]).finish()
+    assert same.to_bytes() == grown.to_bytes()
 
 
 def test_a_part_is_not_merged_with_itself(rows, like):

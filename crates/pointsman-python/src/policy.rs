@@ -1,31 +1,63 @@
 //! Policies: deciding arrays of queries, evaluating, and certifying.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use numpy::PyArray1;
 use pointsman::CellId;
+use pointsman::error::TaskError;
 use pointsman::task::Named;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict};
 
 use crate::decisions::{CHUNK, Chunk, Decisions, State};
-use crate::error::{Refusal, refused};
+use crate::error::{Refusal, failed, refused};
 use crate::report::Report;
 use crate::rows::{Matrix, Numbers};
 use crate::table::Table;
 use crate::task::{Task, caps_of};
 use crate::work;
 
-/// A router compiled for a task.
+/// A router compiled for a task, with its calibration rows unless it comes from a policy file.
 #[pyclass(frozen, module = "pointsman._native")]
 pub(crate) struct Policy {
-    pub(crate) router: Arc<pointsman::Router>,
     pub(crate) policy: Arc<pointsman::Policy>,
 }
 
+impl From<pointsman::Policy> for Policy {
+    fn from(policy: pointsman::Policy) -> Self {
+        Self { policy: Arc::new(policy) }
+    }
+}
+
 impl Policy {
-    pub(crate) fn new(router: Arc<pointsman::Router>, policy: pointsman::Policy) -> Self {
-        Self { router, policy: Arc::new(policy) }
+    /// The router with its calibration rows, which a policy from a policy file does not have; `what` is the method that needs them.
+    fn router_for(&self, what: &str) -> PyResult<pointsman::Router> {
+        self.policy.router().cloned().ok_or_else(|| {
+            refused(Refusal::new(format!(
+                "{what} needs calibration rows, which a compiled policy does not have: compile the router instead, as in \
+                 Router.load(path).policy(task=policy.task)"
+            )))
+        })
+    }
+
+    /// The exception of a task for which no prices can be found.
+    fn not_repriced(&self, error: pointsman::Error) -> PyErr {
+        match error {
+            pointsman::Error::Task(TaskError::OtherPolicyFile { compiled, asked }) => refused(Refusal::new(format!(
+                "the policy was compiled for {compiled} and has no calibration rows to estimate {asked}: compile the router \
+                     anew, as in Router.load(path).policy(loss=…, routes=…)"
+            ))),
+            pointsman::Error::Task(TaskError::OtherPolicy) => refused(Refusal::new(
+                "reprice changes prices and routes, not the loss or the estimator: compile the router anew, as in \
+                 router.policy(loss=…, routes=…)",
+            )),
+            pointsman::Error::Task(TaskError::OtherOracle { route, oracle }) => refused(Refusal::new(format!(
+                "the oracle {oracle} of the route {route:?} needs a policy of its own: \
+                 router.policy(routes={{{route:?}: (Oracle({oracle:?}), price)}})"
+            ))),
+            other => refused(other),
+        }
     }
 
     fn decide_chunk<T: pointsman::table::Real>(
@@ -127,16 +159,40 @@ impl Policy {
         Ok(Decisions { policy: Arc::clone(&self.policy), chunks, rows, ids, labels, capped })
     }
 
+    /// Reads a policy from the bytes of a policy file.
+    #[staticmethod]
+    fn from_bytes(py: Python<'_>, data: &[u8]) -> PyResult<Self> {
+        let policy = py.detach(|| pointsman_table::parse_policy(data));
+        Ok(policy.map_err(refused)?.into())
+    }
+
+    /// The bytes of the policy file.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let policy = Arc::clone(&self.policy);
+        let bytes = work::run(py, None, move |_| pointsman_table::policy_bytes(&policy))?;
+        Ok(PyBytes::new(py, &bytes.map_err(refused)?))
+    }
+
+    /// Writes the policy file atomically.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        let policy = Arc::clone(&self.policy);
+        work::run(py, None, move |_| pointsman_table::save_policy(path, &policy))?.map_err(failed)
+    }
+
     /// The same policy at other prices. Arguments that are `...` keep their present values.
     fn reprice(&self, routes: &Bound<'_, PyAny>, abstain: &Bound<'_, PyAny>) -> PyResult<Self> {
         let task = Task::repriced(self.policy.task(), routes, abstain)?;
-        let policy = self.policy.reprice(&task).map_err(refused)?;
-        Ok(Self::new(Arc::clone(&self.router), policy))
+        Ok(self.policy.reprice(&task).map_err(|error| self.not_repriced(error))?.into())
+    }
+
+    /// The same policy for a task of the same loss and estimator.
+    fn for_task(&self, task: &Bound<'_, Task>) -> PyResult<Self> {
+        Ok(self.policy.reprice(&task.get().0).map_err(|error| self.not_repriced(error))?.into())
     }
 
     /// Which actions are certainly optimal, at a confidence.
     fn judge(&self, py: Python<'_>, confidence: f64) -> PyResult<Judgement> {
-        let (router, policy) = (Arc::clone(&self.router), Arc::clone(&self.policy));
+        let (router, policy) = (self.router_for("judgement")?, Arc::clone(&self.policy));
         let judge = move |_: &work::Steps| router.certificate(policy.task(), confidence)?.judge(&policy);
         Ok(Judgement(Arc::new(work::run(py, None, judge)?.map_err(refused)?)))
     }
@@ -151,7 +207,9 @@ impl Policy {
         seed: u64,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Report> {
-        Report::new(py, self, &table.get().0, calibration_error, seed, progress)
+        let (router, policy, table) =
+            (self.router_for("evaluate")?, Arc::clone(&self.policy), Arc::clone(&table.get().0));
+        Report::new(py, (router, policy, table), calibration_error, seed, progress)
     }
 
     /// The realised cost of each decision, given its label and, for routed rows, the oracle's answer.
@@ -185,6 +243,29 @@ impl Policy {
     #[getter]
     fn task(&self) -> Task {
         Task(self.policy.task().clone())
+    }
+
+    #[getter]
+    fn classes(&self) -> Vec<String> {
+        self.policy.classes().to_vec()
+    }
+
+    /// The features that decisions need.
+    #[getter]
+    fn features(&self) -> Vec<String> {
+        self.policy.cells().features().to_vec()
+    }
+
+    /// The number of cells.
+    #[getter]
+    fn cell_count(&self) -> usize {
+        self.policy.cells().count()
+    }
+
+    /// Whether the policy has its router's calibration rows.
+    #[getter]
+    fn has_rows(&self) -> bool {
+        self.policy.router().is_some()
     }
 
     #[getter]
@@ -240,12 +321,12 @@ impl Policy {
     fn cells<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let one = |cell: u32| {
             let (cell, found) = (CellId(cell), PyDict::new(py));
-            let (mixture, decision) = (self.router.mixture(cell), self.policy.cell(cell));
+            let decision = self.policy.cell(cell);
             found.set_item("cell", cell.0)?;
-            found.set_item("name", self.router.cells().name(cell, self.router.classes()))?;
-            found.set_item("rows", mixture.len())?;
-            found.set_item("support", mixture.support().name())?;
-            found.set_item("centroid", mixture.centroid())?;
+            found.set_item("name", self.policy.cells().name(cell, self.policy.classes()))?;
+            found.set_item("rows", decision.map_or(0, |d| d.rows()))?;
+            found.set_item("support", self.policy.support(cell).name())?;
+            found.set_item("centroid", decision.map(|d| d.estimate().centroid.clone()))?;
             found.set_item("irreducible", decision.and_then(|d| d.irreducible()))?;
             found.set_item("reducible", decision.and_then(|d| d.reducible()))?;
             found.set_item("total", decision.map(|d| d.total()))?;
@@ -256,7 +337,7 @@ impl Policy {
             found.set_item("margin", decision.map(|d| d.margin()))?;
             Ok(found)
         };
-        (0..self.router.cells().count() as u32).map(one).collect()
+        (0..self.policy.cells().count() as u32).map(one).collect()
     }
 }
 

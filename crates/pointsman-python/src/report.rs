@@ -22,7 +22,7 @@ pub(crate) struct Report {
 
 /// The data from which a report is computed.
 struct ReportInputs {
-    router: Arc<pointsman::Router>,
+    router: pointsman::Router,
     policy: Arc<pointsman::Policy>,
     table: Arc<pointsman::Table>,
     replay: Replay,
@@ -44,14 +44,11 @@ impl ReportInputs {
 impl Report {
     pub(crate) fn new(
         py: Python<'_>,
-        policy: &Policy,
-        table: &Arc<pointsman::Table>,
+        (router, policy, table): (pointsman::Router, Arc<pointsman::Policy>, Arc<pointsman::Table>),
         calibration_error: bool,
         seed: u64,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let Policy { router, policy } = policy;
-        let (router, policy, table) = (Arc::clone(router), Arc::clone(policy), Arc::clone(table));
         let judge = move |steps: &Steps| {
             let replay = policy.replay(&table)?;
             let inputs = ReportInputs { router, policy, table, replay };
@@ -180,7 +177,7 @@ impl Diagnosis {
         let (table, task, partition) = (Arc::clone(&self.table), self.task.clone(), self.partition.clone());
         let judge = move |_: &Steps| {
             let [calibration, held_out] = pointsman::diagnose::halves(&table)?;
-            let router = Arc::new(pointsman::Router::calibrate(&calibration, &partition)?);
+            let router = pointsman::Router::calibrate(&calibration, &partition)?;
             // The target loss may be out of reach on one half of the rows, even if it is not on all of them.
             let unlimited = |_| router.policy(&task.clone().without_limit());
             let policy = Arc::new(router.policy(&task).or_else(unlimited)?);

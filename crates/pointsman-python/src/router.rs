@@ -90,8 +90,7 @@ impl Router {
 
     fn policy(&self, py: Python<'_>, task: &Bound<'_, Task>) -> PyResult<Policy> {
         let (router, task) = (Arc::clone(&self.0), task.get().0.clone());
-        let compiled = work::run(py, None, move |_| router.policy(&task))?.map_err(refused)?;
-        Ok(Policy::new(Arc::clone(&self.0), compiled))
+        Ok(work::run(py, None, move |_| router.policy(&task))?.map_err(refused)?.into())
     }
 
     #[getter]
@@ -126,6 +125,12 @@ impl Router {
     #[getter]
     fn features_used(&self) -> Vec<String> {
         self.0.features_used()
+    }
+
+    /// Whether the cells or leaves were learned from labels.
+    #[getter]
+    fn is_learned(&self) -> bool {
+        self.0.partition().factors().iter().any(Factor::learns)
     }
 
     #[getter]

@@ -7,6 +7,8 @@
 //! | `keys` | u64, rows | the hash of each row's id |
 //! | `seen` | u64, cells × 13 | the total weight of each cell's rows so far, a fixed-point number with 448 fractional bits, lowest word first |
 //!
+//! The part of a forest also has `leaves.scores` and `axis.0.edges`, as a policy file does: the scores of the sample on which it was grown.
+//!
 //! The metadata key is `pointsman-part`. Its JSON holds the version, the cap, the features the cells need, and the router's header.
 
 use std::path::Path;
@@ -44,12 +46,12 @@ impl Sealed for PartHeader {
 pub fn partial_bytes(part: &Partial) -> std::result::Result<Vec<u8>, ContentError> {
     let mut tensors = Tensors::default();
     tensors.add_rows(part.kept());
-    tensors.add_cells(part.cells(), part.backoff()).map_err(ContentError::Unstorable)?;
+    let seed = tensors.add_cells_without_rows(part.cells(), part.backoff()).map_err(ContentError::Unstorable)?;
     if part.cap().is_some() {
         tensors.add_u64s("keys", part.keys());
         tensors.add_u64s("seen", &part.seen());
     }
-    let router = Header::new(part.partition(), part.is_recalibrated(), part.kept(), &tensors);
+    let router = Header::new(part.partition(), part.is_recalibrated(), part.kept(), &tensors).with_seed(seed);
     let cap = part.cap().map(|cap| (cap.rows, cap.seed));
     let header = PartHeader { version: router.version(), cap, needs: part.cells().features().to_vec(), router };
     seal(header, &tensors).map_err(ContentError::Unstorable)
@@ -67,7 +69,7 @@ fn read(source: &Source<'_>) -> std::result::Result<Partial, ContentError> {
     unseal(source, |header: &PartHeader, read| {
         let PartHeader { cap, needs, router, .. } = header;
         let partition = router.partition()?;
-        let cells = read.cells(router, &partition, needs)?;
+        let cells = read.cells_without_rows(router, &partition, needs)?;
         let (keys, seen) = match cap {
             Some(_) => (read.u64s("keys")?, read.u64s("seen")?),
             None => (Vec::new(), Vec::new()),

@@ -67,6 +67,7 @@ mod histogram;
 #[doc(hidden)]
 pub mod parallel;
 mod prune;
+mod refill;
 mod sums;
 #[cfg(test)]
 mod tests;

@@ -14,7 +14,7 @@ use crate::trees::{Node, Trees};
 pub const LEAF_SIZES: [usize; 7] = [250, 120, 60, 30, 15, 8, 4];
 
 /// The smallest number of rows per leaf of a forest's trees, before pruning.
-const MIN_ROWS_PER_LEAF: usize = 4;
+pub(crate) const MIN_ROWS_PER_LEAF: usize = 4;
 
 /// The number of rows, over all trees, on which the trees that choose the pruning rule are grown: fewer rows need more trees for the same
 /// certainty.

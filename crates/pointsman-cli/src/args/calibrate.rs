@@ -46,11 +46,11 @@ pub(crate) struct CalibrateArgs {
     #[arg(long, value_name = "P", default_value = "auto",
           value_parser = suggest::<Partition>(suggest::PARTITIONS), hide_possible_values = true)]
     pub(crate) partition: Partition,
-    /// Let auto choose among partitions with cells only, which certificates, plans and calibration in parts need
+    /// Let auto choose among partitions with cells only, which certificates and plans need
     #[arg(long)]
     pub(crate) certifiable: bool,
-    /// Use the cells of this router instead of fitting new ones, and serve what it serves. If its cells were learned from labels (tree,
-    /// honest-forest), certificates hold only if this table has none of the rows they were learned from
+    /// Use the cells or the forest of this router instead of fitting new ones, and serve what it serves. If they were learned from labels
+    /// (tree, honest-forest, forest), certificates and expected costs hold only if this table has none of the rows they were learned from
     #[arg(long, value_name = "ROUTER", value_hint = ValueHint::FilePath,
           conflicts_with_all = ["partition", "certifiable", "recalibrate", "seed"])]
     pub(crate) like: Option<PathBuf>,

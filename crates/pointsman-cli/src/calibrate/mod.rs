@@ -66,7 +66,7 @@ fn fit(args: &CalibrateArgs, like: Option<&Router>, frame: &Frame, tables: usize
     warn_all(warnings::weak_estimates(&router, &stats));
     warn_all(words::table::reading(frame));
     match like {
-        Some(like) => warn_all(warnings::rows_of_like(table, like)),
+        Some(like) => warn_all(warnings::rows_of_like(table, like, &router)),
         None => {
             warn_all(warnings::class_order(frame));
             warn_all(warnings::constant_features(table, &router));

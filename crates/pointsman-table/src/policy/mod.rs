@@ -184,7 +184,7 @@ fn read(header: &PolicyHeader, read: &mut Reader) -> Parsed<Policy> {
         return Err("the hash of the router is not a SHA-256".into());
     }
     let partition = router.partition()?;
-    let cells = read.cells_without_rows(router, &partition)?;
+    let cells = read.cells_without_rows(router, &partition, router.features())?;
     let sources = SourceParts {
         rows: read.u64s("sources.rows")?,
         paired_rows: read.u64s("sources.paired_rows")?,

@@ -98,6 +98,10 @@ impl Header {
         &self.classes
     }
 
+    pub(crate) fn features(&self) -> &[String] {
+        &self.features
+    }
+
     /// The header of a file with these tensors, its checksum still empty.
     pub(crate) fn new(partition: &Partition, recalibrated: bool, rows: &Table, tensors: &Tensors<'_>) -> Self {
         let oracles = rows.oracles().map(|(name, _)| name.to_owned()).collect();

@@ -59,7 +59,7 @@ impl Reader {
     }
 
     /// The cells of a partition other than a forest; `features` are those they need.
-    pub(crate) fn cells(&mut self, header: &Header, partition: &Partition, features: &[String]) -> Parsed<Cells> {
+    fn cells(&mut self, header: &Header, partition: &Partition, features: &[String]) -> Parsed<Cells> {
         let mut axes = Vec::new();
         for (i, factor) in partition.factors().iter().enumerate() {
             axes.push(match factor {
@@ -73,16 +73,22 @@ impl Reader {
         Cells::new(header.classes.len(), axes, features.to_vec()).map_err(reason)
     }
 
-    /// The cells of a policy. Those of a forest are stored with the score of each leaf, since there are no rows to find it from.
-    pub(crate) fn cells_without_rows(&mut self, header: &Header, partition: &Partition) -> Parsed<Cells> {
+    /// The cells of a policy or of a part; `features` are those they need. Those of a forest are stored with the score of each leaf, since
+    /// there are no rows to find it from.
+    pub(crate) fn cells_without_rows(
+        &mut self,
+        header: &Header,
+        partition: &Partition,
+        features: &[String],
+    ) -> Parsed<Cells> {
         let [Factor::Forest { .. }] = partition.factors() else {
-            return self.cells(header, partition, &header.features);
+            return self.cells(header, partition, features);
         };
         let seed = header.seed.ok_or("a forest without its seed")?;
-        let trees = self.trees("trees", tree_inputs(header, &header.features))?;
+        let trees = self.trees("trees", tree_inputs(header, features))?;
         let bootstrap = self.bootstrap(seed)?;
         let (forest, edges) = self.scored_forest(trees, bootstrap)?;
-        Cells::new(header.classes.len(), vec![Axis::Forest { forest, edges }], header.features.clone()).map_err(reason)
+        Cells::new(header.classes.len(), vec![Axis::Forest { forest, edges }], features.to_vec()).map_err(reason)
     }
 
     /// A forest with the score of each leaf, and the edges of scores.

@@ -34,6 +34,17 @@ impl FittedPartition {
         if cells.forest().is_some() {
             return Err(misfit());
         }
+        Self::without_rows(partition, cells, backoff, recalibrated, classes)
+    }
+
+    /// As [`FittedPartition::new`], also for the cells of a forest that will be filled with rows.
+    pub(super) fn without_rows(
+        partition: Partition,
+        cells: Cells,
+        backoff: Cells,
+        recalibrated: bool,
+        classes: usize,
+    ) -> Result<Self> {
         check_fits(&partition, &cells, &backoff, classes)?;
         Ok(Self { partition, cells: Arc::new(cells), backoff: Arc::new(backoff), recalibrated })
     }
@@ -51,7 +62,7 @@ impl FittedPartition {
     /// Refuses more rows than the trees of the partition can be evaluated for.
     pub(super) fn check_size(&self, rows: usize) -> Result<()> {
         match self.partition.factors() {
-            [Factor::HonestForest { trees }] => check_size(rows, *trees),
+            [Factor::HonestForest { trees } | Factor::Forest { trees }] => check_size(rows, *trees),
             _ => Ok(()),
         }
     }

@@ -143,11 +143,7 @@ impl Router {
 
     /// The rows of each confidence bin, which queries of empty cells fall back to.
     pub(crate) fn rows_by_confidence(&self) -> Vec<Vec<u32>> {
-        let mut groups = vec![Vec::new(); self.backoff().count()];
-        for (row, bin) in cells_of(&self.rows, self.backoff(), &[]).into_iter().enumerate() {
-            groups[bin.index()].push(row as u32);
-        }
-        groups
+        more_rows::rows_by_cell(&self.rows, self.backoff(), &[])
     }
 
     /// All rows.

@@ -1,22 +1,46 @@
 //! New rows in the cells of a router.
 
 use super::exact::Sum;
-use super::fitted::refuse_forest;
-use super::{Router, cells_of};
-use crate::error::{Error, Result, ValueError};
+use super::fitted::{FittedPartition, refuse_forest};
+use super::{Router, cells_of, label_free};
+use crate::error::{Error, Result, RouterError, ValueError};
+use crate::partition::forest::{Bootstrap, refill_trees};
 use crate::partition::{CellId, Cells};
 use crate::table::Table;
 
 impl Router {
-    /// Calibrates on a table in the cells of another router instead of fitting new cells. If those cells were learned from labels (a
-    /// tree, an honest forest), certificates hold only if the table shares no rows with the ones they were learned from.
+    /// Calibrates on a table in the cells of another router, or in the leaves of its forest, instead of fitting new ones. If they were
+    /// learned from labels (a tree, an honest forest, a forest), certificates and promises hold only if the table shares no rows with the
+    /// ones they were learned from.
+    ///
+    /// A forest keeps its trees, except for splits that the table's rows do not fill. Its cells, which are quantiles of its rows' scores, are
+    /// those of the table's rows. No tree was grown on these rows, so any half of them would be out of bag; bootstrap samples are drawn as
+    /// for a grown forest.
     ///
     /// # Errors
-    /// If the table has no rows or no votes or does not fit the router, or the router is a forest, whose leaves depend on its own rows.
+    /// If the table has no rows or no votes or does not fit the router; with a forest, also if too few rows have two labels or centroids are
+    /// served.
     pub fn calibrate_like(table: &Table, like: &Self) -> Result<Self> {
-        refuse_forest(like.partition())?;
         like.check_classes(table.classes())?;
-        Self::assemble(like.fitted.clone(), table)
+        Self::fill(&like.fitted, table)
+    }
+
+    /// Sorts rows into the cells of a fitted partition or, with a forest, into the leaves of its trees.
+    pub(super) fn fill(fitted: &FittedPartition, table: &Table) -> Result<Self> {
+        let Some((forest, _)) = fitted.cells.forest() else { return Self::assemble(fitted.clone(), table) };
+        if fitted.recalibrated {
+            return Err(RouterError::NotServable.into());
+        }
+        super::check_rows(table)?;
+        fitted.check_size(table.rows())?;
+        let all: Vec<u32> = (0..table.rows() as u32).collect();
+        let table = table.select(&all, &fitted.cells.columns_in(table)?);
+        let columns: Vec<usize> = (0..table.feature_names().len()).collect();
+        let bootstrap = Bootstrap::new(forest.bootstrap().seed(), table.rows());
+        let order = label_free::order_of_table(&table, 0);
+        let trees = refill_trees(forest.trees(), bootstrap, &table, &order, &columns)?;
+        let backoff = Cells::clone(&fitted.backoff);
+        Self::from_forest(fitted.partition.clone(), trees, bootstrap, backoff, &table)
     }
 
     /// Adds the rows of a table to the router's own, in the same cells. Each cell keeps its share of the traffic: its rows, old and
@@ -54,8 +78,13 @@ impl Router {
 
 /// The rows in each cell.
 pub(super) fn rows_by_cell(table: &Table, cells: &Cells, columns: &[usize]) -> Vec<Vec<u32>> {
-    let mut groups = vec![Vec::new(); cells.count()];
-    for (row, cell) in cells_of(table, cells, columns).into_iter().enumerate() {
+    group_by_cell(&cells_of(table, cells, columns), cells.count())
+}
+
+/// The rows in each of `count` cells, given the cell of each row.
+pub(super) fn group_by_cell(cell_of_row: &[CellId], count: usize) -> Vec<Vec<u32>> {
+    let mut groups = vec![Vec::new(); count];
+    for (row, cell) in cell_of_row.iter().enumerate() {
         groups[cell.index()].push(row as u32);
     }
     groups

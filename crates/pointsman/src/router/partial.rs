@@ -1,7 +1,8 @@
 //! Distributed calibration: each machine assigns its rows to given cells, and the parts are merged.
 //!
 //! Cells are fitted once, on a sample; every part is [like](Partial::like) that router. A router is a set of rows, so without a
-//! cap the merged parts equal a calibration on one machine, byte for byte.
+//! cap the merged parts equal a calibration on one machine, byte for byte. A forest is grown on the sample in the same way, and the merged
+//! rows fill its leaves; its cells, by which a cap counts, are those of the sample until then.
 //!
 //! With a cap, a cell keeps the rows whose ids have the smallest hashes. The smallest hashes overall are among the smallest of each
 //! part, so the result does not depend on how rows were divided. Each cell stores the exact weight of all rows it has seen, and the
@@ -11,12 +12,12 @@
 use std::sync::Arc;
 
 use super::exact::{Sum, WORDS};
-use super::fitted::{FittedPartition, refuse_forest};
-use super::more_rows::{rows_by_cell, total_weight};
+use super::fitted::FittedPartition;
+use super::more_rows::{group_by_cell, total_weight};
 use super::{Router, cells_of, compare_content};
 use crate::error::{Error, Result, RouterError, TableError};
 use crate::numeric::mix::{mix, nth};
-use crate::partition::{Cells, Partition};
+use crate::partition::{CellId, Cells, Partition};
 use crate::table::Table;
 
 /// The largest number of rows per cell of a [`Partial`], and the seed of the sample.
@@ -56,19 +57,24 @@ pub struct Partial {
     rows: Table,
     /// A hash of each row's id; empty without a cap.
     keys: Vec<u64>,
+    /// The cell of each row; empty without a cap.
+    cell_of_row: Vec<CellId>,
     /// The weight of all rows that each cell has seen; empty without a cap.
     seen: Vec<Sum>,
 }
 
 impl Partial {
-    /// A part without rows, in the cells of a router.
+    /// A part without rows, in the cells of a router or the leaves of its forest.
     ///
     /// # Errors
-    /// If the router is a forest, whose leaves depend on its own rows.
+    /// If the router's classes are not those of a table.
     pub fn like(router: &Router) -> Result<Self> {
-        refuse_forest(router.partition())?;
         let rows = Table::new(router.classes().to_vec(), Vec::new())?.with_votes(Vec::new())?;
-        Ok(Self { fitted: router.fitted.clone(), cap: None, rows, keys: Vec::new(), seen: Vec::new() })
+        Ok(Self::without_cap(router.fitted.clone(), rows))
+    }
+
+    fn without_cap(fitted: FittedPartition, rows: Table) -> Self {
+        Self { fitted, cap: None, rows, keys: Vec::new(), cell_of_row: Vec::new(), seen: Vec::new() }
     }
 
     /// The same part with a cap on the rows per cell.
@@ -98,14 +104,13 @@ impl Partial {
         (kept, keys, seen): (Table, Vec<u64>, &[u64]),
     ) -> Result<Self> {
         let wrong = |what: &str| Err(Error::contradiction(format!("the part contradicts itself: {what}")));
-        refuse_forest(&partition)?;
         if !kept.has_votes() {
             return wrong("its rows have no votes");
         }
-        let fitted = FittedPartition::new(partition, cells, backoff, recalibrated, kept.classes().len())?;
+        let fitted = FittedPartition::without_rows(partition, cells, backoff, recalibrated, kept.classes().len())?;
         fitted.check_size(kept.rows())?;
         let columns = if kept.rows() == 0 { Vec::new() } else { fitted.cells.columns_in(&kept)? };
-        let part = Self { fitted, cap, rows: kept, keys, seen: Vec::new() };
+        let mut part = Self { keys, ..Self::without_cap(fitted, kept) };
         let Some(cap) = cap else {
             return if part.keys.is_empty() && seen.is_empty() { Ok(part) } else { wrong("keys without a cap") };
         };
@@ -119,14 +124,14 @@ impl Partial {
         if part.keys.len() != part.rows.rows() || !rest.is_empty() || seen.len() != part.cells().count() {
             return wrong("keys or weights are missing");
         }
-        let groups = rows_by_cell(&part.rows, part.cells(), &columns);
-        for (rows, all) in groups.iter().zip(&seen) {
+        part.cell_of_row = cells_of(&part.rows, part.cells(), &columns);
+        for (rows, all) in part.rows_by_cell().iter().zip(&seen) {
             let own = total_weight(&part.rows, rows);
             if rows.len() > cap.rows || own > *all || rows.len() < cap.rows && own != *all {
                 return wrong("a cell's rows do not fit the cap and the weight it has seen");
             }
         }
-        Ok(Self { seen, ..part })
+        Ok(Self { cap: Some(cap), seen, ..part })
     }
 
     /// Adds the rows of a table.
@@ -185,7 +190,7 @@ impl Partial {
             };
             return differs(&format!("their caps, {} and {}", text(self.cap), text(other.cap)));
         }
-        self.keep(&other.rows, &other.keys)?;
+        self.keep(&other.rows, &other.keys, &other.cell_of_row)?;
         self.seen.iter_mut().zip(&other.seen).for_each(|(own, more)| own.absorb(more));
         Ok(())
     }
@@ -193,9 +198,9 @@ impl Partial {
     /// The router of all rows added. In a cell that dropped rows, the kept rows are reweighted to the weight of all rows seen.
     ///
     /// # Errors
-    /// If there are no rows.
+    /// If there are no rows; with a forest, also if too few rows have two labels or centroids are served.
     pub fn finish(&self) -> Result<Router> {
-        Router::assemble(self.fitted.clone(), &self.table()?)
+        Router::fill(&self.fitted, &self.table()?)
     }
 
     /// The kept rows with all features and adjusted weights, for calibrating with any other partition.
@@ -204,9 +209,8 @@ impl Partial {
     /// If a weight grows beyond the allowed range.
     pub fn table(&self) -> Result<Table> {
         let mut scales: Vec<(Vec<u32>, f64)> = Vec::new();
-        if self.cap.is_some() && self.rows.rows() > 0 {
-            let columns = self.cells().columns_in(&self.rows)?;
-            for (rows, all) in rows_by_cell(&self.rows, self.cells(), &columns).into_iter().zip(&self.seen) {
+        if self.cap.is_some() {
+            for (rows, all) in self.rows_by_cell().into_iter().zip(&self.seen) {
                 let own = total_weight(&self.rows, &rows);
                 if own != *all {
                     scales.push((rows, all.value() / own.value()));
@@ -271,6 +275,11 @@ impl Partial {
         self.seen.iter().flat_map(|sum| sum.words()).copied().collect()
     }
 
+    /// The kept rows of each cell; for a part with a cap.
+    fn rows_by_cell(&self) -> Vec<Vec<u32>> {
+        group_by_cell(&self.cell_of_row, self.cells().count())
+    }
+
     /// Adds rows and their weights.
     fn extend(&mut self, table: &Table, keys: &[u64]) -> Result<()> {
         if table.rows() == 0 {
@@ -279,23 +288,21 @@ impl Partial {
         if !table.has_votes() {
             return Err(TableError::NoVotes { purpose: "calibration", columns: "votes_<class>" }.into());
         }
-        self.keep(table, keys)?;
-        if self.cap.is_some() {
-            let columns = self.cells().columns_in(table)?;
-            for (row, cell) in cells_of(table, self.cells(), &columns).into_iter().enumerate() {
-                self.seen[cell.index()].add(table.weight(row));
-            }
+        super::same_classes(self.rows.classes(), table.classes())?;
+        let columns = self.cells().columns_in(table)?;
+        let found = if self.cap.is_some() { cells_of(table, self.cells(), &columns) } else { Vec::new() };
+        self.keep(table, keys, &found)?;
+        for (row, cell) in found.into_iter().enumerate() {
+            self.seen[cell.index()].add(table.weight(row));
         }
         Ok(())
     }
 
-    /// Adds rows, then drops those above the cap.
-    fn keep(&mut self, table: &Table, keys: &[u64]) -> Result<()> {
+    /// Adds rows of the same classes, then drops those above the cap.
+    fn keep(&mut self, table: &Table, keys: &[u64], cells: &[CellId]) -> Result<()> {
         if table.rows() == 0 {
             return Ok(());
         }
-        super::same_classes(self.rows.classes(), table.classes())?;
-        self.cells().columns_in(table)?;
         let rows = self.rows.rows() + table.rows();
         if u32::try_from(rows).is_err() {
             return Err(TableError::TooManyRows { rows }.into());
@@ -303,13 +310,36 @@ impl Partial {
         // A router file must not hold more rows than the reader accepts.
         let most = self.cap.map_or(usize::MAX, |cap| cap.rows.saturating_mul(self.cells().count()));
         self.fitted.check_size(most.min(rows))?;
-        self.rows.extend(table)?;
-        self.keys.extend_from_slice(keys);
-        let Some(cap) = self.cap else { return Ok(()) };
-        let columns = self.cells().columns_in(&self.rows)?;
-        let mut groups = rows_by_cell(&self.rows, self.cells(), &columns);
+        let Some(cap) = self.cap else { return self.rows.extend(table) };
+        let admitted = self.admitted(cap, keys, cells);
+        let features: Vec<usize> = (0..table.feature_names().len()).collect();
+        self.rows.extend(&table.select(&admitted, &features))?;
+        self.keys.extend(admitted.iter().map(|&row| keys[row as usize]));
+        self.cell_of_row.extend(admitted.iter().map(|&row| cells[row as usize]));
+        self.drop_rows_above(cap);
+        Ok(())
+    }
+
+    /// Which of some new rows can be among the kept ones: those of cells that are not full, and those whose hash is not above all hashes of
+    /// their cell. Once cells are full, few rows are.
+    fn admitted(&self, cap: Cap, keys: &[u64], cells: &[CellId]) -> Vec<u32> {
+        let mut largest = vec![(0_usize, 0_u64); self.cells().count()];
+        for (cell, &key) in self.cell_of_row.iter().zip(&self.keys) {
+            let (rows, most) = &mut largest[cell.index()];
+            (*rows, *most) = (*rows + 1, key.max(*most));
+        }
+        let can_be_kept = |row: &u32| {
+            let (rows, most) = largest[cells[*row as usize].index()];
+            rows < cap.rows || keys[*row as usize] <= most
+        };
+        (0..keys.len() as u32).filter(can_be_kept).collect()
+    }
+
+    /// Drops the rows with the largest hashes from cells with more rows than the cap.
+    fn drop_rows_above(&mut self, cap: Cap) {
+        let mut groups = self.rows_by_cell();
         if groups.iter().all(|rows| rows.len() <= cap.rows) {
-            return Ok(());
+            return;
         }
         let features: Vec<usize> = (0..self.rows.feature_names().len()).collect();
         for rows in groups.iter_mut().filter(|rows| rows.len() > cap.rows) {
@@ -322,6 +352,6 @@ impl Partial {
         let kept = groups.concat();
         self.rows = self.rows.select(&kept, &features);
         self.keys = kept.iter().map(|&row| self.keys[row as usize]).collect();
-        Ok(())
+        self.cell_of_row = kept.iter().map(|&row| self.cell_of_row[row as usize]).collect();
     }
 }

@@ -34,6 +34,7 @@ mod plans;
 mod policy_parts;
 mod prices;
 mod reasons;
+mod refilled_forest;
 mod regressions;
 mod routing_worlds;
 mod stability;

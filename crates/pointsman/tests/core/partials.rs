@@ -56,8 +56,16 @@ fn part(like: &Router, cap: Option<Cap>, shard: &(Table, Vec<u64>)) -> Partial {
     part
 }
 
-const PARTITIONS: [&str; 7] =
-    ["top-class:4", "confidence:7", "level-sets", "top-class:2*features:x_a=3", "pooled", "tree", "honest-forest:4"];
+const PARTITIONS: [&str; 8] = [
+    "top-class:4",
+    "confidence:7",
+    "level-sets",
+    "top-class:2*features:x_a=3",
+    "pooled",
+    "tree",
+    "honest-forest:4",
+    "forest:4",
+];
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
@@ -70,7 +78,9 @@ proptest! {
         // Cells are fitted to a sample that lacks some levels and classes of the rest.
         let sample = table(&rows[..100], weighted);
         let like = Router::calibrate(&sample, &PARTITIONS[partition].parse::<Partition>().unwrap()).unwrap();
-        let cap = cap.map(|rows| Cap { rows, seed });
+        // Leaves are not filled with fewer than thirty rows.
+        let least = if like.partition() == &Partition::forest(4) { 30 } else { 0 };
+        let cap = cap.map(|rows| Cap { rows: rows + least, seed });
         let mut rng = Rng::new(seed ^ 1);
         let straight: Vec<usize> = (0..rows.len()).collect();
         let one = deal(&rows, &straight, &vec![0; rows.len()], 1, weighted);
@@ -224,8 +234,15 @@ fn inconsistent_parts_are_refused_with_advice() {
     says(empty().merge(&Partial::like(&sample).unwrap()), "differ in the cells of top-class:3");
     says(empty().merge(&Partial::like(&like.clone().recalibrated()).unwrap()), "centroids");
     let forest = Router::calibrate(&all, &Partition::forest(3)).unwrap();
-    says(Partial::like(&forest).map(drop), "made of its own rows");
-    says(Router::calibrate_like(&all, &forest).map(drop), "made of its own rows");
+    says(forest.with_more_rows(&all).map(drop), "made of its own rows");
+    let few = all.keep_rows(|row| row < 19);
+    says(Router::calibrate_like(&few, &forest).map(drop), "too few");
+    let mut part = Partial::like(&forest).unwrap();
+    part.add(&few).unwrap();
+    says(part.finish().map(drop), "too few");
+    part.add(&all).unwrap();
+    assert!(part.finish().is_ok());
+    says(Router::calibrate_like(&all, &forest.clone().recalibrated()).map(drop), "forest");
 }
 
 #[test]

@@ -15,10 +15,10 @@ use crate::table::Table;
 /// If there are fewer than [`SPARSE_BELOW_ROWS`].
 pub(super) fn training_set(table: &Table, order: &[u32], columns: &[usize], most: usize) -> Result<TrainingSet<2>> {
     let order = &order[..most.min(order.len())];
-    let paired = |row: usize| table.votes(row).is_some_and(|votes| votes.k() >= 2);
-    let ranks: Vec<u32> = (0..order.len() as u32).filter(|&rank| paired(order[rank as usize] as usize)).collect();
+    let is_used = |&rank: &u32| is_paired(table, order[rank as usize] as usize);
+    let ranks: Vec<u32> = (0..order.len() as u32).filter(is_used).collect();
     if ranks.len() < SPARSE_BELOW_ROWS {
-        return Err(too_few(table, (0..table.rows()).filter(|&row| paired(row)).count(), order.len()));
+        return Err(too_few(table, (0..table.rows()).filter(|&row| is_paired(table, row)).count(), order.len()));
     }
     let rows: Vec<u32> = ranks.iter().map(|&rank| order[rank as usize]).collect();
     let classes = table.classes().len();
@@ -41,8 +41,13 @@ pub(crate) fn grow_forest(
     Ok(training_set(table, order, columns, bootstrap.keys() as usize)?.grow_forest(trees, bootstrap, step)?)
 }
 
+/// Whether a row has two labels or more.
+pub(super) fn is_paired(table: &Table, row: usize) -> bool {
+    table.votes(row).is_some_and(|votes| votes.k() >= 2)
+}
+
 /// The error of a table with too few rows of two labels: `paired` in the whole table, of which `dividing` rows of any kind are used.
-fn too_few(table: &Table, paired: usize, dividing: usize) -> Error {
+pub(super) fn too_few(table: &Table, paired: usize, dividing: usize) -> Error {
     let (rows, least) = (table.rows(), SPARSE_BELOW_ROWS);
     PartitionError::TooFewRows { rows, paired, least, halved: dividing < rows }.into()
 }
