@@ -27,6 +27,7 @@ mod plan;
 mod progress;
 mod render;
 mod reproduce;
+mod serve;
 mod show;
 mod stats;
 mod suggest;
@@ -40,9 +41,12 @@ use clap::{CommandFactory, Parser};
 use crate::args::{Cli, Command, TaskCommand};
 
 fn main() -> ExitCode {
-    interrupt::install();
     failure::silence_parser_panics();
     let cli = Cli::parse();
+    // The service finishes open requests when it is told to stop.
+    if !matches!(cli.command, Command::Serve(_)) {
+        interrupt::install();
+    }
     render::set_quiet(cli.quiet);
     failure::report(run(cli.command))
 }
@@ -61,6 +65,10 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Diagnose(args) => diagnose::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Task(TaskCommand::Check(args)) => check::task::run(&args),
+        Command::Serve(args) => serve::run(&args),
+        Command::Deployments(command) => serve::deployments(&command),
+        Command::Versions(command) => serve::versions(&command),
+        Command::Keys(command) => serve::keys(&command),
         Command::Demo(args) => demo::run(&args),
         Command::Reproduce(args) => reproduce::run(&args),
         Command::Completions { shell } => {

@@ -151,6 +151,11 @@ impl Input {
         Self::identify(name, source, format.or_else(|| Format::from_path(path)))
     }
 
+    /// A stream of a known format.
+    pub(crate) fn from_stream(name: String, stream: Box<dyn Read + Send>, format: Format) -> Result<Self> {
+        Self::identify(name, ByteSource::Stream(stream), Some(format))
+    }
+
     /// Finds the format if it is not given, and decompresses text.
     fn identify(name: String, source: ByteSource, given: Option<Format>) -> Result<Self> {
         let (mut start, mut source) = source.peek().map_err(|e| Error::io(&name, e))?;

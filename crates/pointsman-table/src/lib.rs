@@ -84,7 +84,7 @@ pub use policy::{
     RouterOrPolicy, load_policy, load_router_or_policy, parse_policy, parse_router_or_policy, policy_bytes,
     save_policy, task_text,
 };
-pub use read::{Batches, Rereadable, batches, read, read_frame, read_frames};
+pub use read::{Batches, Rereadable, batches, batches_from, read, read_frame, read_frames};
 pub use router::{load_router, parse_router, router_bytes, save_router};
 pub use source::Progress;
 pub use suggest::did_you_mean;

@@ -1,10 +1,12 @@
 //! The command line as typed.
 
 mod calibrate;
+mod client;
 mod compile;
 mod decide;
 mod evaluate;
 mod inspect;
+mod serve;
 mod simulate;
 mod table;
 mod task;
@@ -14,10 +16,12 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand};
 
 pub(crate) use calibrate::{CalibrateArgs, MergeArgs};
+pub(crate) use client::{ClientArgs, DeploymentsCommand, ModeArg, VersionsCommand};
 pub(crate) use compile::CompileArgs;
 pub(crate) use decide::{DecideArgs, Keep, PlanArgs};
 pub(crate) use evaluate::{CompareArgs, DiagnoseArgs, EvaluateArgs};
 pub(crate) use inspect::{CheckArgs, ShowArgs, SortKey};
+pub(crate) use serve::{KeysCommand, LogFormat, ServeArgs, ServiceArgs};
 pub(crate) use simulate::{DemoArgs, ReproduceArgs};
 pub(crate) use table::{TableArgs, VotesArgs};
 pub(crate) use task::TaskArgs;
@@ -75,6 +79,17 @@ pub(crate) enum Command {
     /// Verify task files and describe them in words
     #[command(subcommand)]
     Task(TaskCommand),
+    /// Decide over HTTP: every decision is committed before it is answered
+    Serve(ServeArgs),
+    /// List, create and change the deployments of a service that runs
+    #[command(subcommand)]
+    Deployments(DeploymentsCommand),
+    /// List, add, activate and roll back the policy versions of a deployment
+    #[command(subcommand)]
+    Versions(VersionsCommand),
+    /// Make, list and disable access keys of the service
+    #[command(subcommand)]
+    Keys(KeysCommand),
     /// Calibrate, decide and evaluate on simulated data, explaining each step
     Demo(DemoArgs),
     /// Repeat the paper's experiments (needs a build with the feature lab)

@@ -3,6 +3,7 @@
 mod batches;
 
 use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use pointsman::Table;
@@ -103,6 +104,19 @@ pub fn read_frames<P: AsRef<Path>>(paths: &[P], options: &ReadOptions) -> Result
 /// If the file cannot be opened, or its columns are not those of a table.
 pub fn batches(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Batches> {
     batches_of(Input::open(path.as_ref(), options.format)?, options, None)
+}
+
+/// Reads a table batch by batch from a stream, such as the body of a request, as [`batches`] reads a file. Messages call it by its name.
+///
+/// # Errors
+/// If it is not of this format, or its columns are not those of a table.
+pub fn batches_from(
+    name: impl Into<String>,
+    stream: impl Read + Send + 'static,
+    format: Format,
+    options: &ReadOptions,
+) -> Result<Batches> {
+    batches_of(Input::from_stream(name.into(), Box::new(stream), format)?, options, None)
 }
 
 /// A table that can be read several times: a file, or a copy of a stream in a temporary file.

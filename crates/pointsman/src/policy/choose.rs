@@ -18,7 +18,14 @@ pub(super) const UNDETERMINED: u8 = u8::MAX;
 /// bounds. Two costs that increase with the same unknown irreducible loss are compared at both ends of it, as are two costs of which one
 /// is known, such as predicting or abstaining. For other pairs the upper bound of one is compared with the lower bound of the other;
 /// in addition a panel never loses less than an oracle that knows the truth.
+#[inline]
 pub(super) fn choose(low: &[f64], high: &[f64], task: &Task) -> (u8, f64) {
+    choose_among(low, high, task, |_| true)
+}
+
+/// The same among the actions that are allowed.
+#[inline]
+pub(super) fn choose_among(low: &[f64], high: &[f64], task: &Task, allows: impl Fn(usize) -> bool) -> (u8, f64) {
     let n = low.len();
     let order = |i: usize| match task.chosen_ties() {
         Ties::Frugal => i,
@@ -46,12 +53,12 @@ pub(super) fn choose(low: &[f64], high: &[f64], task: &Task) -> (u8, f64) {
             _ => apart,
         }
     };
-    for action in (0..n).map(order) {
+    for action in (0..n).map(order).filter(|&action| allows(action)) {
         let gap = |other: usize| {
             let tie = TIE * task.loss().rounding().max(high[action]).max(high[other]);
             (least_gap(action, other), tie)
         };
-        let gaps = (0..n).filter(|&other| other != action).map(gap);
+        let gaps = (0..n).filter(|&other| other != action && allows(other)).map(gap);
         if gaps.clone().all(|(gap, tie)| gap >= -tie) {
             return (action as u8, gaps.map(|(gap, _)| gap).fold(f64::INFINITY, f64::min).max(0.0));
         }

@@ -323,7 +323,13 @@ impl Policy {
 }
 
 impl Decision<'_> {
-    fn answer<T: Real>(&self, prediction: &[T], buffer: &mut [f64]) -> [u32; 2] {
+    /// The answer of predicting: the class, and the act of least expected loss, which differs from the class if the loss has acts of its own.
+    /// The buffer has one number per class.
+    ///
+    /// # Panics
+    /// If the prediction or the buffer is of another length.
+    #[must_use]
+    pub fn answer<T: Real>(&self, prediction: &[T], buffer: &mut [f64]) -> [u32; 2] {
         let loss = self.policy.task.loss();
         let served = match self.served() {
             Some(centroid) => centroid,

@@ -45,7 +45,7 @@ pub struct Decision<'p> {
     pub(super) kept: bool,
     /// The query's own costs, if the router has a forest.
     pub(super) own: Option<QueryCosts>,
-    /// The action it gets because the cap of its own is used up.
+    /// The action it gets because its own cannot be taken: a cap is used up, or a route is not available.
     pub(super) moved: Option<u8>,
 }
 

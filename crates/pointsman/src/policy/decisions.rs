@@ -4,7 +4,7 @@ use super::decision::KEPT;
 use super::{Policy, Verdict};
 use crate::estimate::LossTable;
 
-/// The code of a row whose action no cap changes.
+/// The code of a row that keeps its own action.
 pub(super) const NOT_MOVED: u8 = u8::MAX;
 
 /// Many rows decided together; [`Policy::row`] unfolds one.
@@ -13,7 +13,7 @@ pub struct Decisions {
     pub(super) verdicts: Vec<Verdict>,
     /// The rows' own losses, if the router has a forest.
     pub(super) losses: Option<LossTable>,
-    /// The actions that caps assigned to rows instead of their own, if caps were applied.
+    /// The actions of rows whose own cannot be taken, if caps were applied or a route is not available.
     pub(super) moved: Vec<u8>,
 }
 
@@ -23,7 +23,7 @@ impl Decisions {
         Self { verdicts, ..Self::default() }
     }
 
-    /// Whether caps were applied.
+    /// Whether caps were applied, or a route that a row wants is not available.
     #[must_use]
     pub fn is_capped(&self) -> bool {
         !self.moved.is_empty()
@@ -41,7 +41,7 @@ impl Decisions {
         self.verdicts.is_empty()
     }
 
-    /// The action that a cap assigned to a row instead of its own.
+    /// The action that a row gets because its own cannot be taken.
     pub(super) fn moved(&self, row: usize) -> Option<u8> {
         self.moved.get(row).copied().filter(|&code| code != NOT_MOVED)
     }

@@ -183,7 +183,7 @@ impl Policy {
 
     /// The action that is assumed if costs do not determine one: the cheapest whose cost is known, which is predicting, abstaining or a
     /// measured oracle. With a limit it is no route, since the queries may not be worth one.
-    pub(super) fn assumed_action(&self, [low, high]: [&[f64]; 2]) -> usize {
+    pub(crate) fn assumed_action(&self, [low, high]: [&[f64]; 2]) -> usize {
         if self.has_limit() { self.alternatives(high)[0] } else { cheapest_known(low, high) }
     }
 

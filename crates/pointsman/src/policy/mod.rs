@@ -1,5 +1,6 @@
 //! A router compiled for a task: costs and one action per source of estimates, which is a cell or a fall-back of empty cells.
 
+mod available;
 mod cap;
 mod choose;
 mod cutoff;
@@ -28,6 +29,7 @@ use crate::parallel::prelude::*;
 use crate::partition::{CellId, Cells, Partition};
 use crate::router::{Router, Support};
 use crate::task::{Estimator, Named, Route, Task, TaskSummary};
+pub use available::AvailableRoutes;
 pub use cap::{Bid, CapRule, CapSize, CapUse, Caps, MAX_CAPS};
 use choose::{MAX_ACTIONS, TIE, UNDETERMINED, choose};
 use cutoff::Cutoff;

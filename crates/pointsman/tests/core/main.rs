@@ -4,6 +4,7 @@ mod all_losses;
 mod annotators;
 mod arrays;
 mod auto;
+mod available;
 mod caps;
 mod cells;
 mod certificates;
@@ -41,6 +42,7 @@ mod stability;
 mod theorems;
 mod traffic;
 mod tree_inputs;
+mod what_if;
 mod world;
 
 /// Simulations in worlds with a known truth: costs, intervals and forecasts that hold on average. They take seconds each and are a step of

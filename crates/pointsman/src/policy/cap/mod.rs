@@ -259,14 +259,14 @@ impl Policy {
 }
 
 impl<'p> Decision<'p> {
-    /// The action that the query would have without caps; `None` if the caps did not change it.
+    /// The action that the query would have without caps and with all routes available; `None` if it has it.
     #[must_use]
     pub fn wanted(&self) -> Option<Action<'p>> {
         self.moved?;
         Some(Decision { moved: None, ..*self }.action())
     }
 
-    /// The extra cost of the action taken over the one that a cap denied; 0 if no cap changed it.
+    /// The extra cost of the action taken over the one that a cap or a missing route denied; 0 if none did.
     #[must_use]
     pub fn cost_of_cap(&self) -> f64 {
         let wanted = Decision { moved: None, ..*self }.code();

@@ -1,0 +1,95 @@
+//! The arguments of `serve` and `keys`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
+
+/// Where the service's state is.
+#[derive(Debug, Args)]
+pub(crate) struct ServiceArgs {
+    /// The configuration file (TOML); without one, SQLite in ./pointsman.db and 127.0.0.1:7070
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) config: Option<PathBuf>,
+    /// The store, as in sqlite:pointsman.db; overrides the configuration
+    #[arg(long, value_name = "URL")]
+    pub(crate) store: Option<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Every decision is committed to the log before it is answered. Variables such as \
+POINTSMAN_SERVER_LISTEN or POINTSMAN_STORE_URL override the configuration file.
+
+Examples:
+  pointsman serve
+  pointsman serve --config pointsman.toml
+  curl -X PUT localhost:7070/v1/deployments/intents
+  curl localhost:7070/v1/deployments/intents/versions \\
+      -F router=@router.safetensors -F task=@task.toml -F activate=true
+  curl localhost:7070/v1/deployments/intents/decide \\
+      -H 'content-type: application/json' -d '{\"probs\": [0.2, 0.5, 0.3]}'")]
+pub(crate) struct ServeArgs {
+    #[command(flatten)]
+    pub(crate) service: ServiceArgs,
+    /// The address to listen on; overrides the configuration
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) listen: Option<SocketAddr>,
+    /// How log lines are written
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    pub(crate) log_format: LogFormat,
+}
+
+/// How log lines are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object per line.
+    Json,
+}
+
+/// What can be done with keys.
+#[derive(Debug, Subcommand)]
+pub(crate) enum KeysCommand {
+    /// Make a key; it is shown once
+    #[command(after_help = "Example:\n  pointsman keys add website --scope decide")]
+    Add(AddKeyArgs),
+    /// List the keys, without their secrets
+    List(ListKeysArgs),
+    /// Disable a key
+    Disable(DisableKeyArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AddKeyArgs {
+    /// What people call the key
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// What it may do: decide, read or admin (several allowed)
+    #[arg(long, value_name = "SCOPE", required = true, value_parser = ["decide", "read", "admin"])]
+    pub(crate) scope: Vec<String>,
+    /// The most requests per second
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) rate: Option<u32>,
+    #[command(flatten)]
+    pub(crate) service: ServiceArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ListKeysArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) service: ServiceArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DisableKeyArgs {
+    /// The key's name
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) service: ServiceArgs,
+}

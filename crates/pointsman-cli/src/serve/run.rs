@@ -1,0 +1,104 @@
+//! `pointsman serve`: the HTTP service.
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use anyhow::Context;
+use pointsman_server::App;
+use pointsman_server::config::Config;
+use tracing_subscriber::EnvFilter;
+
+use crate::args::{LogFormat, ServeArgs, ServiceArgs};
+use crate::render;
+use crate::render::style::{BOLD, DIM, GOOD};
+
+/// The variable that sets which log lines are written, as in `POINTSMAN_LOG=debug`.
+const LOG_VARIABLE: &str = "POINTSMAN_LOG";
+
+pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
+    let mut config = configuration(&args.service)?;
+    if let Some(listen) = args.listen {
+        config.server.listen = listen;
+    }
+    start_log(args.log_format);
+    let runtime = tokio::runtime::Runtime::new().context("no threads for the service")?;
+    let path = args.service.config.clone();
+    let store = config.store.url.clone();
+    let started = move |app: &Arc<App>, address: SocketAddr| {
+        // A closed standard output does not stop the service.
+        let _ = welcome(app, address, &store);
+    };
+    Ok(runtime.block_on(pointsman_server::serve(config, path, started))?)
+}
+
+/// The configuration file, the environment and the flags that name the store.
+pub(super) fn configuration(args: &ServiceArgs) -> anyhow::Result<Config> {
+    let mut config = Config::load(args.config.as_deref(), std::env::vars())?;
+    if let Some(store) = &args.store {
+        config = config.with_store(store)?;
+    }
+    Ok(config)
+}
+
+fn start_log(format: LogFormat) {
+    let filter = EnvFilter::try_from_env(LOG_VARIABLE)
+        .unwrap_or_else(|_| EnvFilter::new(if render::is_quiet() { "error" } else { "info" }));
+    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    match format {
+        LogFormat::Text => lines.with_target(false).init(),
+        LogFormat::Json => lines.json().init(),
+    }
+}
+
+/// Says where the service is, what it decides, and how to try it.
+fn welcome(app: &App, address: SocketAddr, store: &str) -> std::io::Result<()> {
+    if render::is_quiet() {
+        return Ok(());
+    }
+    let mut out = anstream::stdout().lock();
+    writeln!(out, "{GOOD}listening{GOOD:#} on {BOLD}http://{address}{BOLD:#}, store {store}")?;
+    let now = app.deployments.now();
+    let mut deployments: Vec<_> = now.deployments.values().collect();
+    deployments.sort_by(|a, b| a.stored.name.cmp(&b.stored.name));
+    for deployment in &deployments {
+        let name = &deployment.stored.name;
+        match &deployment.active {
+            None => writeln!(out, "  {BOLD}{name}{BOLD:#}: no version yet")?,
+            Some(version) => writeln!(
+                out,
+                "  {BOLD}{name}{BOLD:#}: version {}, {}, {} classes, {}",
+                version.number,
+                deployment.mode().name(),
+                version.policy.classes().len(),
+                version.actions.join(", "),
+            )?,
+        }
+    }
+    let active = deployments.iter().find_map(|deployment| Some((&deployment.stored.name, deployment.active.as_ref()?)));
+    writeln!(out, "{DIM}try:{DIM:#}")?;
+    match active {
+        Some((name, version)) => {
+            let classes = version.policy.classes().len();
+            let probs: Vec<String> =
+                std::iter::once("1.0".to_owned()).chain((1..classes).map(|_| "0.0".to_owned())).collect();
+            let features = version.policy.cells().features();
+            let values: Vec<String> = features.iter().map(|name| format!("{name:?}: 0.0")).collect();
+            let features =
+                if values.is_empty() { String::new() } else { format!(", \"features\": {{{}}}", values.join(", ")) };
+            writeln!(
+                out,
+                "  curl http://{address}/v1/deployments/{name}/decide -H 'content-type: application/json' \\"
+            )?;
+            writeln!(out, "      -d '{{\"probs\": [{}]{features}}}'", probs.join(", "))?;
+        }
+        None => {
+            writeln!(out, "  curl -X PUT http://{address}/v1/deployments/intents")?;
+            writeln!(out, "  curl http://{address}/v1/deployments/intents/versions \\")?;
+            writeln!(out, "      -F router=@router.safetensors -F task=@task.toml -F activate=true")?;
+        }
+    }
+    writeln!(out, "  curl http://{address}/readyz")?;
+    writeln!(out, "{DIM}the interface: http://{address}/openapi.json; stop with Ctrl-C{DIM:#}")?;
+    out.flush()
+}

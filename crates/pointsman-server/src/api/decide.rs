@@ -1,0 +1,279 @@
+//! `POST /v1/deployments/{d}/decide`.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, header};
+use axum::response::Response;
+use pointsman::Policy;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::access::Caller;
+use super::problem::{Kind, Problem};
+use super::{formats, json, parse_json};
+use crate::answer::{Answer, outcome};
+use crate::app::App;
+use crate::deployment::{Deployment, Version};
+use crate::query::{Numbers, Query, QueryBody, bad_field};
+use crate::store::{Appended, Outcome, Record};
+
+/// What a request to decide contains: one query, or `rows` of queries.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DecideBody {
+    #[serde(default)]
+    id: Option<String>,
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    probs: Option<Numbers>,
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    features: Option<Numbers>,
+    #[serde(default)]
+    tags: Option<std::collections::BTreeMap<String, String>>,
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    input: Option<Box<serde_json::value::RawValue>>,
+    /// Several queries, which are decided together, all or none.
+    #[serde(default)]
+    rows: Option<Vec<QueryBody>>,
+    /// Whether the answer has an explanation.
+    #[serde(default)]
+    explain: bool,
+    /// Whether the decision is not logged.
+    #[serde(default)]
+    dry_run: bool,
+}
+
+/// The answers to several queries.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Answers<'a> {
+    /// One answer per query, in order.
+    rows: Vec<Answer<'a>>,
+}
+
+/// How queries are decided and answered.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Options {
+    pub(crate) explain: bool,
+    pub(crate) dry_run: bool,
+}
+
+/// Queries of one request, decided by one version.
+pub(crate) struct Decided {
+    version: Arc<Version>,
+    records: Arc<Vec<Record>>,
+    /// Earlier decisions on the same ids, by row, with the versions that made them.
+    earlier: HashMap<usize, (Record, Arc<Version>)>,
+    is_logged: bool,
+}
+
+impl Decided {
+    /// The decisions to be answered, with the versions that made them.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Record, &Version)> {
+        self.records.iter().enumerate().map(|(row, record)| match self.earlier.get(&row) {
+            Some((record, version)) => (record, &**version),
+            None => (record, &*self.version),
+        })
+    }
+
+    /// The answers.
+    pub(crate) fn answers(&self, options: Options) -> Vec<Answer<'_>> {
+        let answer = |(record, version)| {
+            let answer = Answer::new(record, version, self.is_logged);
+            if options.explain { answer.explained(record, version) } else { answer }
+        };
+        self.iter().map(answer).collect()
+    }
+}
+
+/// Decide one query, or several together
+///
+/// The decision is committed to the log before it is answered. The same `id` from the same key gives the first decision again.
+#[utoipa::path(
+    post,
+    path = "/v1/deployments/{deployment}/decide",
+    tag = "decisions",
+    params(("deployment" = String, Path, description = "The deployment's name")),
+    request_body = DecideBody,
+    responses(
+        (status = 200, description = "The decision, or `rows` of them", body = Answer),
+        (status = 400, description = "The body cannot be read", body = Problem, content_type = "application/problem+json"),
+        (status = 404, description = "There is no such deployment", body = Problem, content_type = "application/problem+json"),
+        (status = 409, description = "The deployment has no active version", body = Problem, content_type = "application/problem+json"),
+        (status = 422, description = "A value cannot be used", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "Nothing can be committed now", body = Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn decide(
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+    caller: Caller,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, Problem> {
+    let timer = app.metrics.start_decision();
+    let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+    let (deployment, version) = active(&app, &name)?;
+    let kind = content_type.split(';').next().unwrap_or("").trim();
+    let response = match kind {
+        "application/json" | "" => json_body(&app, &deployment, &version, caller, &body).await?,
+        formats::NDJSON => formats::ndjson(&app, &deployment, &version, caller, &body).await?,
+        formats::ARROW => formats::arrow(&app, &deployment, &version, caller, body).await?,
+        other => {
+            let detail = format!("{other:?}: send application/json, {} or {}", formats::NDJSON, formats::ARROW);
+            return Err(Problem::new(Kind::UnsupportedType, detail));
+        }
+    };
+    timer.observe();
+    Ok(response)
+}
+
+/// A deployment and its active version.
+pub(crate) fn active(app: &App, name: &str) -> Result<(Arc<Deployment>, Arc<Version>), Problem> {
+    let now = app.deployments.now();
+    let deployment = now.deployments.get(name).ok_or_else(|| Problem::no_deployment(name))?;
+    let version = deployment.active.as_ref().ok_or_else(|| {
+        let detail =
+            format!("deployment {name:?} has no active version: add one with POST /v1/deployments/{name}/versions");
+        Problem::new(Kind::Conflict, detail)
+    })?;
+    Ok((Arc::clone(deployment), Arc::clone(version)))
+}
+
+async fn json_body(
+    app: &App,
+    deployment: &Deployment,
+    version: &Arc<Version>,
+    caller: Caller,
+    body: &[u8],
+) -> Result<Response, Problem> {
+    let DecideBody { id, probs, features, tags, input, rows, explain, dry_run } = parse_json(body)?;
+    let options = Options { explain, dry_run };
+    let policy = &version.policy;
+    match (probs, rows) {
+        (Some(probs), None) => {
+            let query = QueryBody { id, probs, features, tags, input }.for_policy(policy);
+            let query = query.map_err(|bad| Problem::invalid(bad.pointer, bad.reason))?;
+            let decided = commit(app, deployment, version, caller, vec![query], options, |_| String::new()).await?;
+            let answer = decided.answers(options).into_iter().next();
+            answer.map(|answer| json(&answer)).ok_or_else(|| Problem::new(Kind::Internal, "a query has no answer"))
+        }
+        (None, Some(rows)) => {
+            if id.is_some() || features.is_some() || tags.is_some() || input.is_some() {
+                let detail = "with rows, id, features, tags and input belong into each row";
+                return Err(Problem::invalid("/rows", detail));
+            }
+            app.limits.check_rows(rows.len())?;
+            let queries = rows.into_iter().enumerate().map(|(row, query)| {
+                let query = query.for_policy(policy);
+                query.map_err(|bad| Problem::invalid(format!("/rows/{row}{}", bad.pointer), bad.reason))
+            });
+            let queries = queries.collect::<Result<Vec<_>, _>>()?;
+            let decided =
+                commit(app, deployment, version, caller, queries, options, |row| format!("/rows/{row}")).await?;
+            Ok(json(&Answers { rows: decided.answers(options) }))
+        }
+        (Some(_), Some(_)) => Err(Problem::invalid("/rows", "give probs for one query, or rows for several, not both")),
+        (None, None) => Err(Problem::invalid("/probs", "probs is missing: give one probability per class")),
+    }
+}
+
+/// Decides queries and commits them, all or none.
+pub(crate) async fn commit(
+    app: &App,
+    deployment: &Deployment,
+    version: &Arc<Version>,
+    caller: Caller,
+    queries: Vec<Query>,
+    options: Options,
+    pointer: impl Fn(usize) -> String,
+) -> Result<Decided, Problem> {
+    let records = Arc::new(decide_queries(app, deployment, version, caller, queries, pointer)?);
+    let mut decided =
+        Decided { version: Arc::clone(version), records, earlier: HashMap::new(), is_logged: !options.dry_run };
+    if options.dry_run {
+        return Ok(decided);
+    }
+    let appended = app.append(Arc::clone(&decided.records)).await?;
+    for (row, appended) in appended.into_iter().enumerate() {
+        match appended {
+            Appended::Committed => {
+                app.metrics.count_decision(&deployment.stored.name, &decided.records[row].outcome, version);
+            }
+            Appended::Existing(first) => {
+                let number = first.version;
+                let loaded = app.deployments.version(deployment, number).await?.ok_or_else(|| {
+                    Problem::new(Kind::Internal, format!("version {number} of an earlier decision is gone"))
+                })?;
+                decided.earlier.insert(row, (*first, loaded));
+            }
+        }
+    }
+    Ok(decided)
+}
+
+/// Decides queries without logging them.
+fn decide_queries(
+    app: &App,
+    deployment: &Deployment,
+    version: &Version,
+    caller: Caller,
+    queries: Vec<Query>,
+    pointer: impl Fn(usize) -> String,
+) -> Result<Vec<Record>, Problem> {
+    let policy = &version.policy;
+    let refuse = |row: usize, error: &pointsman::Error| {
+        let bad = bad_field(error, policy);
+        Problem::invalid(format!("{}{}", pointer(row), bad.pointer), bad.reason)
+    };
+    let outcomes = match queries.as_slice() {
+        [query] => vec![decide_one(deployment, policy, query).map_err(|e| refuse(0, &e))?],
+        // At the margin of a limit, the random draw is that of the query's id, if it has one.
+        several if policy.task().limit().is_some() => {
+            let one = |(row, query)| decide_one(deployment, policy, query).map_err(|e| refuse(row, &e));
+            several.iter().enumerate().map(one).collect::<Result<Vec<_>, _>>()?
+        }
+        several => decide_together(deployment, policy, several).map_err(|e| {
+            let row = if let pointsman::Error::Value { row, .. } = &e { *row } else { 0 };
+            refuse(row, &e)
+        })?,
+    };
+    let record = |(query, outcome): (Query, Outcome)| {
+        let Query { id: client_id, tags, input, prediction, features } = query;
+        let (id, at) = app.ids.next();
+        let (deployment, version, key) = (deployment.id(), version.number, caller.key);
+        Record { id, at, deployment, version, key, client_id, tags, input, prediction, features, outcome }
+    };
+    Ok(queries.into_iter().zip(outcomes).map(record).collect())
+}
+
+fn decide_one(deployment: &Deployment, policy: &Policy, query: &Query) -> pointsman::Result<Outcome> {
+    let Query { id, prediction, features, .. } = query;
+    match id {
+        // The random draw at the margin of a limit is that of the id, as on the command line.
+        Some(id) if policy.task().limit().is_some() => {
+            let mut batch = policy.decide_many(prediction, features)?;
+            batch.draw_by_ids(policy, std::slice::from_ref(id));
+            let decision = policy.row(&batch, 0).among(&deployment.available);
+            Ok(outcome(&decision, policy, prediction, deployment.mode()))
+        }
+        _ => {
+            let decision = policy.decide_with(prediction, features)?.among(&deployment.available);
+            Ok(outcome(&decision, policy, prediction, deployment.mode()))
+        }
+    }
+}
+
+fn decide_together(deployment: &Deployment, policy: &Policy, queries: &[Query]) -> pointsman::Result<Vec<Outcome>> {
+    let predictions: Vec<f64> = queries.iter().flat_map(|query| query.prediction.iter().copied()).collect();
+    let features: Vec<f64> = queries.iter().flat_map(|query| query.features.iter().copied()).collect();
+    let mut batch = policy.decide_many(&predictions, &features)?;
+    batch.keep_available(policy, &deployment.available);
+    let of_row =
+        |(row, query): (usize, &Query)| outcome(&policy.row(&batch, row), policy, &query.prediction, deployment.mode());
+    Ok(queries.iter().enumerate().map(of_row).collect())
+}

@@ -1,0 +1,47 @@
+//! `POST /v1/files`: routers and compiled policies, stored under their hash.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use pointsman_table::RouterOrPolicy;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::json;
+use super::problem::{Kind, Problem};
+use crate::app::App;
+
+/// A stored file.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct FileView {
+    /// The SHA-256 that versions name it by.
+    sha256: String,
+    /// `router` or `policy`.
+    kind: &'static str,
+}
+
+/// Store a router or a compiled policy file; versions name it by its hash
+#[utoipa::path(
+    post,
+    path = "/v1/files",
+    tag = "versions",
+    request_body(content = Vec<u8>, content_type = "application/octet-stream"),
+    responses(
+        (status = 201, description = "It is stored", body = FileView),
+        (status = 422, description = "It is neither a router nor a policy, or damaged", body = Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn add(State(app): State<Arc<App>>, body: Bytes) -> Result<Response, Problem> {
+    let check = move || {
+        let parsed = pointsman_table::parse_router_or_policy(&body);
+        parsed.map(|parsed| (body, parsed)).map_err(|e| Problem::new(Kind::Invalid, e.to_string()))
+    };
+    let done = tokio::task::spawn_blocking(check).await.map_err(|e| Problem::new(Kind::Internal, e.to_string()))?;
+    let (bytes, parsed) = done?;
+    let kind = if matches!(parsed, RouterOrPolicy::Router(_)) { "router" } else { "policy" };
+    let sha256 = app.store.add_file(bytes.to_vec()).await?.to_string();
+    Ok((StatusCode::CREATED, json(&FileView { sha256, kind })).into_response())
+}

@@ -1,0 +1,151 @@
+//! Queries as NDJSON or Arrow, and answers in the same format.
+
+use std::io::Cursor;
+use std::sync::Arc;
+
+use arrow_ipc::writer::StreamWriter;
+use axum::body::Bytes;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use pointsman_table::{Column, ColumnKind, Format, ReadOptions};
+
+use super::access::Caller;
+use super::decide::{Decided, Options, commit};
+use super::parse_json;
+use super::problem::{Kind, Problem};
+use crate::app::App;
+use crate::deployment::{Deployment, Version};
+use crate::query::{Query, QueryBody};
+
+/// One JSON object per line.
+pub(crate) const NDJSON: &str = "application/x-ndjson";
+
+/// An Arrow IPC stream.
+pub(crate) const ARROW: &str = "application/vnd.apache.arrow.stream";
+
+/// Decides the queries of a body with one JSON object per line; the answer has one per line, too.
+pub(crate) async fn ndjson(
+    app: &App,
+    deployment: &Deployment,
+    version: &Arc<Version>,
+    caller: Caller,
+    body: &[u8],
+) -> Result<Response, Problem> {
+    let lines: Vec<&[u8]> =
+        body.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty()).collect();
+    app.limits.check_rows(lines.len())?;
+    let query = |(row, line): (usize, &&[u8])| {
+        let in_line = |mut problem: Problem| {
+            problem.pointer = Some(format!("/{row}{}", problem.pointer.unwrap_or_default()));
+            problem
+        };
+        let body: QueryBody = parse_json(line).map_err(in_line)?;
+        body.for_policy(&version.policy).map_err(|bad| Problem::invalid(format!("/{row}{}", bad.pointer), bad.reason))
+    };
+    let queries = lines.iter().enumerate().map(query).collect::<Result<Vec<_>, _>>()?;
+    let decided =
+        commit(app, deployment, version, caller, queries, Options::default(), |row| format!("/{row}")).await?;
+    let mut text = Vec::new();
+    for answer in decided.answers(Options::default()) {
+        serde_json::to_writer(&mut text, &answer).map_err(|e| Problem::new(Kind::Internal, e.to_string()))?;
+        text.push(b'\n');
+    }
+    Ok(([(header::CONTENT_TYPE, NDJSON)], text).into_response())
+}
+
+/// Decides the queries of an Arrow IPC stream with the columns of a table, `prob_<class>` or `probs`; the answer is one, too.
+pub(crate) async fn arrow(
+    app: &App,
+    deployment: &Deployment,
+    version: &Arc<Version>,
+    caller: Caller,
+    body: Bytes,
+) -> Result<Response, Problem> {
+    let policy = Arc::clone(&version.policy);
+    let most = app.limits.rows;
+    let read = tokio::task::spawn_blocking(move || read_queries(&policy, body, most)).await;
+    let queries = read.map_err(|e| Problem::new(Kind::Internal, e.to_string()))??;
+    app.limits.check_rows(queries.len())?;
+    let decided =
+        commit(app, deployment, version, caller, queries, Options::default(), |row| format!("/{row}")).await?;
+    let bytes = write_answers(&decided, version)?;
+    Ok(([(header::CONTENT_TYPE, ARROW)], bytes).into_response())
+}
+
+/// Queries of an Arrow stream, a few more at most than are allowed.
+fn read_queries(policy: &pointsman::Policy, body: Bytes, most: usize) -> Result<Vec<Query>, Problem> {
+    let mut options = ReadOptions::default();
+    options.format = Some(Format::Arrow);
+    options.classes = Some(policy.classes().to_vec());
+    options.features = Some(policy.cells().features().to_vec());
+    options.need = pointsman_table::Need::Predictions;
+    options.allow_empty = true;
+    let refuse = |e: pointsman_table::Error| Problem::new(Kind::Invalid, e.to_string());
+    let batches =
+        pointsman_table::batches_from("the body", Cursor::new(body), Format::Arrow, &options).map_err(refuse)?;
+    let mut queries = Vec::new();
+    for frame in batches {
+        let frame = frame.map_err(refuse)?;
+        let table = &frame.table;
+        let columns: Option<Vec<usize>> = policy
+            .cells()
+            .features()
+            .iter()
+            .map(|name| table.feature_names().iter().position(|other| other == name))
+            .collect();
+        let columns = columns.ok_or_else(|| {
+            Problem::new(
+                Kind::Invalid,
+                format!("the router uses the features {}", policy.cells().features().join(", ")),
+            )
+        })?;
+        for row in 0..table.rows() {
+            queries.push(Query {
+                id: frame.ids.as_ref().map(|ids| ids[row].clone()),
+                tags: None,
+                input: None,
+                prediction: table.prediction(row).to_vec(),
+                features: columns.iter().map(|&column| table.features(row)[column]).collect(),
+            });
+        }
+        if queries.len() > most {
+            break;
+        }
+    }
+    Ok(queries)
+}
+
+/// The answers with the columns that `pointsman decide` writes, and the decisions' ids and version.
+fn write_answers(decided: &Decided, version: &Version) -> Result<Vec<u8>, Problem> {
+    let answers = decided.answers(Options::default());
+    let text = |pick: &dyn Fn(usize) -> String| Column::Text((0..answers.len()).map(pick).collect());
+    let real = |pick: &dyn Fn(usize) -> Option<f64>| {
+        Column::Real((0..answers.len()).map(|row| pick(row).unwrap_or(f64::NAN)).collect())
+    };
+    let mut columns = vec![
+        ("decision_id".to_owned(), text(&|row| answers[row].decision_id.map(|id| id.to_string()).unwrap_or_default())),
+        ("version".to_owned(), Column::Count(answers.iter().map(|answer| u64::from(answer.version)).collect())),
+        ("cell".to_owned(), Column::Count(answers.iter().map(|answer| u64::from(answer.cell)).collect())),
+        ("support".to_owned(), text(&|row| answers[row].support.to_owned())),
+        ("action".to_owned(), text(&|row| answers[row].action.to_owned())),
+        ("label".to_owned(), text(&|row| answers[row].label.to_owned())),
+        ("irreducible".to_owned(), real(&|row| answers[row].irreducible)),
+        ("reducible".to_owned(), real(&|row| answers[row].reducible)),
+    ];
+    let records: Vec<_> = decided.iter().map(|(record, _)| record).collect();
+    for (place, name) in version.actions.iter().enumerate() {
+        let column = format!("cost_{}", name.replacen(':', "_", 1));
+        columns.push((column, real(&|row| records[row].outcome.costs.get(place).copied())));
+    }
+    columns.push(("reason".to_owned(), text(&|row| answers[row].reason.to_owned())));
+    columns.push(("degraded".to_owned(), text(&|row| answers[row].degraded.unwrap_or_default().to_owned())));
+    columns.push(("would".to_owned(), text(&|row| answers[row].would.unwrap_or_default().to_owned())));
+    let declared: Vec<(String, ColumnKind)> =
+        columns.iter().map(|(name, column)| (name.clone(), column.kind())).collect();
+    let values: Vec<Column> = columns.into_iter().map(|(_, column)| column).collect();
+    let failed = |e: &dyn std::fmt::Display| Problem::new(Kind::Internal, format!("the answer cannot be written: {e}"));
+    let batch = pointsman_table::record_batch(&declared, &values).map_err(|e| failed(&e))?;
+    let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema()).map_err(|e| failed(&e))?;
+    writer.write(&batch).map_err(|e| failed(&e))?;
+    writer.into_inner().map_err(|e| failed(&e))
+}

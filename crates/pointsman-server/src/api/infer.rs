@@ -1,0 +1,326 @@
+//! The Open Inference Protocol: probabilities in, actions out.
+//!
+//! An `infer` request has an input `probs` of shape rows × classes and, if the router uses features, `features` of shape rows × features in
+//! the router's order. Numbers come as JSON, or as raw little-endian bytes after it (the protocol's binary extension).
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::access::Caller;
+use super::decide::{Options, active, commit};
+use super::problem::{Kind, Problem};
+use super::{json, parse_json};
+use crate::app::App;
+use crate::deployment::Version;
+use crate::query::Query;
+
+/// The header that says how long the JSON part of a body is.
+const JSON_LENGTH: &str = "inference-header-content-length";
+
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct InferBody {
+    /// The caller's id of the request; with one row, it is the id of the query.
+    #[serde(default)]
+    id: Option<String>,
+    inputs: Vec<Tensor>,
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct Tensor {
+    name: String,
+    shape: Vec<usize>,
+    datatype: String,
+    #[serde(default)]
+    parameters: TensorParameters,
+    /// The numbers, row by row; nested lists are read in order.
+    #[serde(default)]
+    #[schema(value_type = Vec<f64>)]
+    data: Option<serde_json::Value>,
+}
+
+#[derive(Debug, Default, Deserialize, ToSchema)]
+pub(crate) struct TensorParameters {
+    #[serde(default)]
+    binary_data_size: Option<usize>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct InferAnswer {
+    model_name: String,
+    model_version: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    outputs: Vec<Output>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Output {
+    name: &'static str,
+    shape: Vec<usize>,
+    datatype: &'static str,
+    data: Values,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+enum Values {
+    Text(Vec<String>),
+    Numbers(Vec<f64>),
+}
+
+/// A deployment as the protocol describes a model.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ModelMetadata {
+    name: String,
+    versions: Vec<String>,
+    platform: &'static str,
+    inputs: Vec<TensorMetadata>,
+    outputs: Vec<TensorMetadata>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct TensorMetadata {
+    name: &'static str,
+    datatype: &'static str,
+    shape: Vec<i64>,
+}
+
+/// The service as the protocol describes a server.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ServerMetadata {
+    name: &'static str,
+    version: &'static str,
+    extensions: Vec<&'static str>,
+}
+
+/// The server, as the Open Inference Protocol describes it
+#[utoipa::path(get, path = "/v2", tag = "open inference", responses((status = 200, description = "The server", body = ServerMetadata)))]
+pub(crate) async fn server() -> Response {
+    json(&ServerMetadata {
+        name: "pointsman",
+        version: env!("CARGO_PKG_VERSION"),
+        extensions: vec!["binary_tensor_data"],
+    })
+}
+
+/// Whether the process runs
+#[utoipa::path(get, path = "/v2/health/live", tag = "open inference", responses((status = 200, description = "It runs")))]
+pub(crate) async fn live() -> StatusCode {
+    StatusCode::OK
+}
+
+/// Whether requests are taken
+#[utoipa::path(
+    get,
+    path = "/v2/health/ready",
+    tag = "open inference",
+    responses((status = 200, description = "They are"), (status = 503, description = "They are not")),
+)]
+pub(crate) async fn ready(State(app): State<Arc<App>>) -> StatusCode {
+    let is_ready = !app.is_draining() && app.store.check().await.is_ok();
+    if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }
+}
+
+/// A deployment, as the Open Inference Protocol describes a model
+#[utoipa::path(
+    get,
+    path = "/v2/models/{deployment}",
+    tag = "open inference",
+    params(("deployment" = String, Path, description = "The deployment's name")),
+    responses((status = 200, description = "The model", body = ModelMetadata)),
+)]
+pub(crate) async fn model(State(app): State<Arc<App>>, Path(name): Path<String>) -> Result<Response, Problem> {
+    let (_, version) = active(&app, &name)?;
+    let policy = &version.policy;
+    let features = policy.cells().features().len() as i64;
+    let tensor = |name, datatype, columns: i64| TensorMetadata { name, datatype, shape: vec![-1, columns] };
+    let list = |name, datatype| TensorMetadata { name, datatype, shape: vec![-1] };
+    let mut inputs = vec![tensor("probs", "FP64", policy.classes().len() as i64)];
+    if features > 0 {
+        inputs.push(tensor("features", "FP64", features));
+    }
+    let outputs = vec![
+        list("action", "BYTES"),
+        list("label", "BYTES"),
+        list("decision_id", "BYTES"),
+        list("irreducible", "FP64"),
+        list("reducible", "FP64"),
+    ];
+    Ok(json(&ModelMetadata {
+        name,
+        versions: vec![version.number.to_string()],
+        platform: "pointsman",
+        inputs,
+        outputs,
+    }))
+}
+
+/// Whether a deployment has an active version
+#[utoipa::path(
+    get,
+    path = "/v2/models/{deployment}/ready",
+    tag = "open inference",
+    params(("deployment" = String, Path, description = "The deployment's name")),
+    responses((status = 200, description = "It has"), (status = 404, description = "It has not, or there is none")),
+)]
+pub(crate) async fn model_ready(State(app): State<Arc<App>>, Path(name): Path<String>) -> Response {
+    match active(&app, &name) {
+        Ok(_) => StatusCode::OK.into_response(),
+        Err(problem) => problem.into_response(),
+    }
+}
+
+/// Decide queries by the Open Inference Protocol
+#[utoipa::path(
+    post,
+    path = "/v2/models/{deployment}/infer",
+    tag = "open inference",
+    params(("deployment" = String, Path, description = "The deployment's name")),
+    request_body = InferBody,
+    responses(
+        (status = 200, description = "One action per row", body = InferAnswer),
+        (status = 422, description = "A value cannot be used", body = Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn infer(
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+    caller: Caller,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, Problem> {
+    let (deployment, version) = active(&app, &name)?;
+    let (text, raw) = split(&headers, &body)?;
+    let InferBody { id, inputs } = parse_json(text)?;
+    let queries = queries(&app, &version, inputs, raw, id.as_deref())?;
+    let pointer = |row: usize| format!("/inputs/row {row}");
+    let decided = commit(&app, &deployment, &version, caller, queries, Options::default(), pointer).await?;
+    let answers = decided.answers(Options::default());
+    let rows = answers.len();
+    let text = |name, pick: &dyn Fn(&crate::answer::Answer<'_>) -> String| Output {
+        name,
+        shape: vec![rows],
+        datatype: "BYTES",
+        data: Values::Text(answers.iter().map(pick).collect()),
+    };
+    let numbers = |name, pick: &dyn Fn(&crate::answer::Answer<'_>) -> Option<f64>| Output {
+        name,
+        shape: vec![rows],
+        datatype: "FP64",
+        data: Values::Numbers(answers.iter().map(|answer| pick(answer).unwrap_or(f64::NAN)).collect()),
+    };
+    let outputs = vec![
+        text("action", &|answer| answer.action.to_owned()),
+        text("label", &|answer| answer.label.to_owned()),
+        text("decision_id", &|answer| answer.decision_id.map(|id| id.to_string()).unwrap_or_default()),
+        numbers("irreducible", &|answer| answer.irreducible),
+        numbers("reducible", &|answer| answer.reducible),
+    ];
+    Ok(json(&InferAnswer { model_name: name, model_version: version.number.to_string(), id, outputs }))
+}
+
+/// The JSON part of a body and the raw bytes after it.
+fn split<'a>(headers: &HeaderMap, body: &'a [u8]) -> Result<(&'a [u8], &'a [u8]), Problem> {
+    let Some(length) = headers.get(JSON_LENGTH) else { return Ok((body, &[])) };
+    let length =
+        length.to_str().ok().and_then(|text| text.parse::<usize>().ok()).filter(|length| *length <= body.len());
+    let length = length.ok_or_else(|| {
+        Problem::new(Kind::Malformed, format!("the header {JSON_LENGTH} is not the length of the JSON part"))
+    })?;
+    Ok(body.split_at(length))
+}
+
+fn queries(
+    app: &App,
+    version: &Version,
+    inputs: Vec<Tensor>,
+    mut raw: &[u8],
+    id: Option<&str>,
+) -> Result<Vec<Query>, Problem> {
+    let policy = &version.policy;
+    let (classes, features) = (policy.classes().len(), policy.cells().features().len());
+    let (mut probs, mut values) = (None, None);
+    for (place, tensor) in inputs.into_iter().enumerate() {
+        let (slot, width) = match tensor.name.as_str() {
+            "probs" => (&mut probs, classes),
+            "features" => (&mut values, features),
+            other => {
+                let detail = format!("there is no input {other:?}: give probs and, if the router uses any, features");
+                return Err(Problem::invalid(format!("/inputs/{place}/name"), detail));
+            }
+        };
+        *slot = Some(tensor.numbers(place, width, &mut raw)?);
+    }
+    let probs = probs.ok_or_else(|| Problem::invalid("/inputs", "the input probs is missing"))?;
+    let rows = probs.len() / classes;
+    app.limits.check_rows(rows)?;
+    let values = values.unwrap_or_default();
+    if values.len() != rows * features {
+        let names = policy.cells().features().join(", ");
+        let detail =
+            format!("the input features has {} numbers for {rows} rows of {features} features ({names})", values.len());
+        return Err(Problem::invalid("/inputs", detail));
+    }
+    let query = |row: usize| Query {
+        id: id.filter(|_| rows == 1).map(str::to_owned),
+        tags: None,
+        input: None,
+        prediction: probs[row * classes..(row + 1) * classes].to_vec(),
+        features: values[row * features..(row + 1) * features].to_vec(),
+    };
+    Ok((0..rows).map(query).collect())
+}
+
+impl Tensor {
+    /// The numbers of a tensor with this many columns; those that are not in the JSON are taken from the raw bytes.
+    fn numbers(self, place: usize, width: usize, raw: &mut &[u8]) -> Result<Vec<f64>, Problem> {
+        let at = |field: &str| format!("/inputs/{place}/{field}");
+        if self.shape.len() != 2 || self.shape[1] != width {
+            let detail = format!("the shape of {} is {:?}: it must be rows × {width}", self.name, self.shape);
+            return Err(Problem::invalid(at("shape"), detail));
+        }
+        let count = self.shape[0].checked_mul(width).ok_or_else(|| Problem::invalid(at("shape"), "too large"))?;
+        let numbers = match (self.data, self.parameters.binary_data_size) {
+            (Some(data), None) => {
+                let mut numbers = Vec::new();
+                flatten(&data, &mut numbers).map_err(|reason| Problem::invalid(at("data"), reason))?;
+                numbers
+            }
+            (None, Some(size)) if size <= raw.len() => {
+                let (own, rest) = raw.split_at(size);
+                *raw = rest;
+                match self.datatype.as_str() {
+                    "FP64" => own.as_chunks::<8>().0.iter().map(|word| f64::from_le_bytes(*word)).collect(),
+                    "FP32" => own.as_chunks::<4>().0.iter().map(|word| f64::from(f32::from_le_bytes(*word))).collect(),
+                    other => return Err(Problem::invalid(at("datatype"), format!("{other}: send FP64 or FP32"))),
+                }
+            }
+            _ => return Err(Problem::invalid(at("data"), "there are no numbers, or fewer than binary_data_size says")),
+        };
+        if numbers.len() != count {
+            let detail = format!("{} numbers for the shape {:?}", numbers.len(), self.shape);
+            return Err(Problem::invalid(at("data"), detail));
+        }
+        Ok(numbers)
+    }
+}
+
+fn flatten(value: &serde_json::Value, numbers: &mut Vec<f64>) -> Result<(), String> {
+    match value {
+        serde_json::Value::Array(list) => list.iter().try_for_each(|value| flatten(value, numbers)),
+        serde_json::Value::Null => {
+            numbers.push(f64::NAN);
+            Ok(())
+        }
+        other => {
+            numbers.push(other.as_f64().ok_or_else(|| format!("{other} is not a number"))?);
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! The HTTP interface: one file per resource. Handlers read a request, check it, call, and answer; they contain neither SQL nor
+//! arithmetic on losses.
+
+pub(crate) mod access;
+pub(crate) mod decide;
+pub(crate) mod decisions;
+pub(crate) mod deployments;
+pub(crate) mod files;
+pub(crate) mod formats;
+pub(crate) mod health;
+pub(crate) mod infer;
+pub(crate) mod problem;
+pub(crate) mod versions;
+pub(crate) mod what_if;
+
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use problem::{Kind, Problem};
+
+/// An answer as JSON.
+pub(crate) fn json(value: &impl Serialize) -> Response {
+    match serde_json::to_vec(value) {
+        Ok(bytes) => ([(header::CONTENT_TYPE, "application/json")], bytes).into_response(),
+        Err(e) => Problem::new(Kind::Internal, format!("the answer cannot be written: {e}")).into_response(),
+    }
+}
+
+/// Reads a JSON body; what is wrong is named with its place in it.
+pub(crate) fn parse_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
+    serde_json::from_slice(body).map_err(|_| explain_json::<T>(body))
+}
+
+/// What is wrong with a JSON body. Looking for the place takes time, so that it is done only for bodies that are wrong.
+#[cold]
+fn explain_json<T: DeserializeOwned>(body: &[u8]) -> Problem {
+    let mut reader = serde_json::Deserializer::from_slice(body);
+    let error = match serde_path_to_error::deserialize::<_, T>(&mut reader) {
+        Err(error) => error,
+        Ok(_) => return Problem::new(Kind::Malformed, "there is more after the JSON value"),
+    };
+    let is_syntax = !error.inner().is_data();
+    let pointer: String = error
+        .path()
+        .iter()
+        .filter_map(|segment| match segment {
+            serde_path_to_error::Segment::Seq { index } => Some(format!("/{index}")),
+            serde_path_to_error::Segment::Map { key } => {
+                Some(format!("/{}", key.replace('~', "~0").replace('/', "~1")))
+            }
+            _ => None,
+        })
+        .collect();
+    if is_syntax {
+        return Problem::new(Kind::Malformed, format!("not JSON: {}", error.inner()));
+    }
+    Problem::invalid(pointer, error.into_inner().to_string())
+}

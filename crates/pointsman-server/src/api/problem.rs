@@ -1,0 +1,147 @@
+//! Errors as problem documents (RFC 9457).
+
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::deployment::LoadError;
+use crate::store::{ChangeError, StoreError};
+
+/// How long a caller should wait before it tries again, in seconds.
+const RETRY_AFTER: &str = "1";
+
+/// Why a request was refused or failed.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(crate) struct Problem {
+    /// What kind of problem it is, as a name that programs can compare.
+    #[serde(rename = "type")]
+    pub(crate) kind: String,
+    /// The kind in words.
+    pub(crate) title: &'static str,
+    /// The HTTP status.
+    pub(crate) status: u16,
+    /// What is wrong this time, and what to do about it.
+    pub(crate) detail: String,
+    /// The field of the request that is wrong, as a JSON pointer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) pointer: Option<String>,
+}
+
+/// The kinds of problems.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// The body is not what the endpoint reads.
+    Malformed,
+    /// A value of the request is wrong.
+    Invalid,
+    /// The request needs a key, or another one.
+    Unauthorized,
+    /// The key may not do this.
+    Forbidden,
+    /// There is no such thing.
+    NotFound,
+    /// The request does not fit the present state.
+    Conflict,
+    /// The body or a batch is too large.
+    TooLarge,
+    /// The body is in a format that the endpoint does not read.
+    UnsupportedType,
+    /// The key has made too many requests.
+    TooManyRequests,
+    /// The request took too long.
+    Timeout,
+    /// The store cannot commit now.
+    Unavailable,
+    /// The service failed.
+    Internal,
+}
+
+impl Kind {
+    fn parts(self) -> (StatusCode, &'static str, &'static str) {
+        match self {
+            Self::Malformed => (StatusCode::BAD_REQUEST, "malformed", "The body cannot be read"),
+            Self::Invalid => (StatusCode::UNPROCESSABLE_ENTITY, "invalid", "A value cannot be used"),
+            Self::Unauthorized => (StatusCode::UNAUTHORIZED, "unauthorized", "A key is needed"),
+            Self::Forbidden => (StatusCode::FORBIDDEN, "forbidden", "The key may not do this"),
+            Self::NotFound => (StatusCode::NOT_FOUND, "not-found", "There is no such thing"),
+            Self::Conflict => (StatusCode::CONFLICT, "conflict", "The request does not fit the present state"),
+            Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "too-large", "The request is too large"),
+            Self::UnsupportedType => {
+                (StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported-type", "The content type is not supported")
+            }
+            Self::TooManyRequests => {
+                (StatusCode::TOO_MANY_REQUESTS, "too-many-requests", "The key makes too many requests")
+            }
+            Self::Timeout => (StatusCode::REQUEST_TIMEOUT, "timeout", "The request took too long"),
+            Self::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "unavailable", "Nothing can be committed now"),
+            Self::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal", "The service failed"),
+        }
+    }
+}
+
+impl Problem {
+    pub(crate) fn new(kind: Kind, detail: impl Into<String>) -> Self {
+        let (status, name, title) = kind.parts();
+        Self {
+            kind: format!("urn:pointsman:{name}"),
+            title,
+            status: status.as_u16(),
+            detail: detail.into(),
+            pointer: None,
+        }
+    }
+
+    /// The same problem at a field of the request.
+    pub(crate) fn at(mut self, pointer: impl Into<String>) -> Self {
+        self.pointer = Some(pointer.into());
+        self
+    }
+
+    /// A value that is wrong, at its field.
+    pub(crate) fn invalid(pointer: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self::new(Kind::Invalid, detail).at(pointer)
+    }
+
+    pub(crate) fn no_deployment(name: &str) -> Self {
+        Self::new(Kind::NotFound, format!("there is no deployment {name:?}: GET /v1/deployments lists those there are"))
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut response = (status, Json(self)).into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if status == StatusCode::SERVICE_UNAVAILABLE || status == StatusCode::TOO_MANY_REQUESTS {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER));
+        }
+        response
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        let kind = match &error {
+            StoreError::QueueFull { .. } | StoreError::Unavailable(_) => Kind::Unavailable,
+            StoreError::Refused(
+                ChangeError::NoDeployment(_) | ChangeError::NoVersion { .. } | ChangeError::NoKey(_),
+            ) => Kind::NotFound,
+            StoreError::Refused(_) => Kind::Conflict,
+            StoreError::Damaged(_) => Kind::Internal,
+        };
+        Self::new(kind, error.to_string())
+    }
+}
+
+impl From<LoadError> for Problem {
+    fn from(error: LoadError) -> Self {
+        match error {
+            LoadError::Store(error) => error.into(),
+            LoadError::NoFile(_) => Self::new(Kind::NotFound, error.to_string()),
+            LoadError::File(_) => Self::new(Kind::Internal, error.to_string()),
+        }
+    }
+}

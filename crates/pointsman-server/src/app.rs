@@ -1,0 +1,248 @@
+//! The service as a value: its state, and the router of all addresses.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::Response;
+use axum::routing::get;
+use tower_http::catch_panic::CatchPanicLayer;
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::access::{Access, Rates, Require, require};
+use crate::api::problem::{Kind, Problem};
+use crate::api::{decide, decisions, deployments, files, health, infer, versions, what_if};
+use crate::clock::Ids;
+use crate::deployment::{Deployments, LoadError};
+use crate::metrics::Metrics;
+use crate::store::{Appended, Change, Changed, Record, Scope, Store, StoreError};
+
+/// How large requests may be, and how long they may take.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Bytes of a body.
+    pub body: usize,
+    /// Bytes of an uploaded file.
+    pub upload: usize,
+    /// Queries of one request.
+    pub rows: usize,
+    /// Time of a request.
+    pub time: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { body: 8 << 20, upload: 1 << 30, rows: 10_000, time: Duration::from_secs(30) }
+    }
+}
+
+impl Limits {
+    pub(crate) fn check_rows(&self, rows: usize) -> Result<(), Problem> {
+        if rows > self.rows {
+            let detail = format!("{rows} queries in one request: send at most {}", self.rows);
+            return Err(Problem::new(Kind::TooLarge, detail).at("/rows"));
+        }
+        Ok(())
+    }
+}
+
+/// What is done with a decision that cannot be committed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnLogFailure {
+    /// The request fails, and can be tried again.
+    #[default]
+    Refuse,
+    /// It is answered without being logged, and counted.
+    Answer,
+}
+
+/// The state of the service.
+#[derive(Debug)]
+pub struct App {
+    /// What it keeps.
+    pub store: Arc<dyn Store>,
+    /// The deployments as they decide now.
+    pub deployments: Deployments,
+    /// What it counts.
+    pub metrics: Arc<Metrics>,
+    pub(crate) ids: Ids,
+    pub(crate) limits: Limits,
+    pub(crate) access: Access,
+    pub(crate) rates: Rates,
+    pub(crate) loopback: Arc<str>,
+    on_log_failure: OnLogFailure,
+    is_draining: AtomicBool,
+    reload_error: Mutex<Option<String>>,
+}
+
+/// How the service answers.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct Settings {
+    /// Whether keys are needed.
+    pub access: Access,
+    /// How large requests may be.
+    pub limits: Limits,
+    /// What is done with a decision that cannot be committed.
+    pub on_log_failure: OnLogFailure,
+}
+
+impl Settings {
+    /// The usual limits.
+    #[must_use]
+    pub fn new(access: Access) -> Self {
+        Self { access, limits: Limits::default(), on_log_failure: OnLogFailure::default() }
+    }
+}
+
+impl App {
+    /// Starts the service on a store: reads its deployments and goes on with its ids.
+    ///
+    /// # Errors
+    /// If the store cannot be read, or a version cannot be loaded.
+    pub async fn start(
+        store: Arc<dyn Store>,
+        settings: Settings,
+        metrics: Arc<Metrics>,
+    ) -> Result<Arc<Self>, LoadError> {
+        let Settings { access, limits, on_log_failure } = settings;
+        let deployments = Deployments::new(Arc::clone(&store));
+        deployments.refresh().await?;
+        let ids = Ids::after(store.largest_id().await?);
+        Ok(Arc::new(Self {
+            store,
+            deployments,
+            metrics,
+            ids,
+            limits,
+            access,
+            rates: Rates::default(),
+            loopback: Arc::from("loopback"),
+            on_log_failure,
+            is_draining: AtomicBool::new(false),
+            reload_error: Mutex::new(None),
+        }))
+    }
+
+    /// Commits decisions.
+    pub(crate) async fn append(&self, records: Arc<Vec<Record>>) -> Result<Vec<Appended>, Problem> {
+        let rows = records.len();
+        match self.store.append(records).await {
+            Ok(appended) => Ok(appended),
+            Err(StoreError::Unavailable(_) | StoreError::QueueFull { .. })
+                if self.on_log_failure == OnLogFailure::Answer =>
+            {
+                self.metrics.count_lost(rows);
+                Ok(vec![Appended::Committed; rows])
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Changes the registry, and decides by it from now on.
+    pub(crate) async fn change(&self, change: Change, by: &str) -> Result<Changed, Problem> {
+        let changed = self.store.change(change, by.to_owned()).await?;
+        self.deployments.refresh().await?;
+        Ok(changed)
+    }
+
+    /// From now on `/readyz` says that the service shuts down.
+    pub fn drain(&self) {
+        self.is_draining.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.is_draining.load(Ordering::Acquire)
+    }
+
+    /// Notes why the configuration could not be read again; `None` if it could.
+    pub fn set_reload_error(&self, error: Option<String>) {
+        *self.reload_error.lock().unwrap_or_else(PoisonError::into_inner) = error;
+    }
+
+    pub(crate) fn reload_error(&self) -> Option<String> {
+        self.reload_error.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+#[derive(OpenApi)]
+#[openapi(
+    info(title = "Pointsman", description = "Decides per query: predict, route to an oracle, or abstain."),
+    tags(
+        (name = "decisions", description = "Ask for decisions, and read them"),
+        (name = "deployments", description = "Places where queries arrive"),
+        (name = "versions", description = "Policies of a deployment"),
+        (name = "open inference", description = "The Open Inference Protocol"),
+        (name = "operation", description = "Health and metrics"),
+    )
+)]
+struct Description;
+
+/// All addresses of the service, and their description.
+fn addresses(app: &Arc<App>) -> (axum::Router, utoipa::openapi::OpenApi) {
+    let guarded = |scope: Scope, routes: OpenApiRouter<Arc<App>>| {
+        routes.route_layer(from_fn_with_state(Require { app: Arc::clone(app), scope }, require))
+    };
+    let limit = |bytes: usize| DefaultBodyLimit::max(bytes);
+    let decide = OpenApiRouter::new().routes(routes!(decide::decide)).routes(routes!(infer::infer));
+    let read = OpenApiRouter::new()
+        .routes(routes!(decisions::get))
+        .routes(routes!(decisions::list))
+        .routes(routes!(deployments::list))
+        .routes(routes!(deployments::get))
+        .routes(routes!(versions::list))
+        .routes(routes!(what_if::what_if))
+        .routes(routes!(infer::model))
+        .routes(routes!(infer::model_ready));
+    let admin = OpenApiRouter::new()
+        .routes(routes!(deployments::put, deployments::delete))
+        .routes(routes!(deployments::put_oracle))
+        .routes(routes!(versions::activate))
+        .routes(routes!(versions::roll_back));
+    let upload =
+        OpenApiRouter::new().routes(routes!(versions::add)).routes(routes!(files::add)).layer(limit(app.limits.upload));
+    let open = OpenApiRouter::new()
+        .routes(routes!(health::healthz))
+        .routes(routes!(health::readyz))
+        .routes(routes!(health::metrics))
+        .routes(routes!(infer::server))
+        .routes(routes!(infer::live))
+        .routes(routes!(infer::ready));
+    OpenApiRouter::with_openapi(Description::openapi())
+        .merge(guarded(Scope::Decide, decide))
+        .merge(guarded(Scope::Read, read))
+        .merge(guarded(Scope::Admin, admin))
+        .layer(limit(app.limits.body))
+        .merge(guarded(Scope::Admin, upload))
+        .merge(open)
+        .with_state(Arc::clone(app))
+        .split_for_parts()
+}
+
+/// Ends a request that takes too long.
+async fn within(State(limit): State<Duration>, request: Request, next: Next) -> Result<Response, Problem> {
+    tokio::time::timeout(limit, next.run(request)).await.map_err(|_| {
+        let detail =
+            format!("the request took longer than {} s; nothing says whether it was carried out", limit.as_secs_f64());
+        Problem::new(Kind::Timeout, detail)
+    })
+}
+
+/// The router of all addresses.
+pub fn app(state: &Arc<App>) -> axum::Router {
+    let (router, description) = addresses(state);
+    let document = description.to_json().unwrap_or_default();
+    let openapi = move || std::future::ready(([("content-type", "application/json")], document.clone()));
+    router
+        .route("/openapi.json", get(openapi))
+        .layer(from_fn_with_state(state.limits.time, within))
+        .fallback(|| {
+            std::future::ready(Problem::new(Kind::NotFound, "there is nothing at this address: see /openapi.json"))
+        })
+        .layer(CatchPanicLayer::new())
+}

@@ -1,0 +1,378 @@
+//! The configuration: a TOML file and `POINTSMAN_*` variables become a checked plan.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer};
+
+use crate::app::{Limits, OnLogFailure};
+use crate::store::Mode;
+
+/// Sections whose keys environment variables may set: `POINTSMAN_SERVER_LISTEN` sets `listen` of `[server]`.
+const SECTIONS: [&str; 4] = ["server", "store", "retention", "limits"];
+
+/// What `pointsman serve` does.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[derive(Default)]
+#[non_exhaustive]
+pub struct Config {
+    /// Where it listens.
+    pub server: ServerConfig,
+    /// What it keeps where.
+    pub store: StoreConfig,
+    /// How long it keeps it.
+    pub retention: RetentionConfig,
+    /// How large requests may be.
+    pub limits: LimitsConfig,
+    /// The deployments by name.
+    pub deployments: BTreeMap<String, DeploymentConfig>,
+}
+
+/// Where the service listens.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct ServerConfig {
+    /// The address.
+    pub listen: SocketAddr,
+    /// The address that others see, if a proxy that ends TLS stands before the service.
+    pub public_url: Option<String>,
+    /// What is done with a decision that cannot be committed: `refuse` or `answer`.
+    #[serde(deserialize_with = "on_log_failure")]
+    pub on_log_failure: OnLogFailure,
+}
+
+impl Default for ServerConfig {
+    fn default() -> Self {
+        Self { listen: ([127, 0, 0, 1], 7070).into(), public_url: None, on_log_failure: OnLogFailure::default() }
+    }
+}
+
+/// What the service keeps where.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct StoreConfig {
+    /// `sqlite:` and a path.
+    pub url: String,
+    /// Whether commits also survive a loss of power.
+    pub durability: Durability,
+    /// The most decisions that may wait to be committed.
+    pub queue_rows: usize,
+    /// The size at which a file of the log is replaced by a new one, in megabytes.
+    pub segment_megabytes: u64,
+}
+
+impl Default for StoreConfig {
+    fn default() -> Self {
+        let url = "sqlite:pointsman.db".to_owned();
+        Self { url, durability: Durability::default(), queue_rows: 1 << 16, segment_megabytes: 64 }
+    }
+}
+
+/// What a committed decision survives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Durability {
+    /// The end of the process, however it ends.
+    #[default]
+    Process,
+    /// Also a loss of power.
+    Disk,
+}
+
+/// How long things are kept.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct RetentionConfig {
+    /// Inputs of queries.
+    #[serde(deserialize_with = "duration")]
+    pub inputs: Duration,
+    /// Decisions.
+    #[serde(deserialize_with = "duration")]
+    pub decisions: Duration,
+}
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+impl Default for RetentionConfig {
+    fn default() -> Self {
+        Self { inputs: 30 * DAY, decisions: 400 * DAY }
+    }
+}
+
+/// How large requests may be.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct LimitsConfig {
+    /// Megabytes of a body.
+    pub body_megabytes: usize,
+    /// Megabytes of an uploaded file.
+    pub upload_megabytes: usize,
+    /// Queries of one request.
+    pub rows: usize,
+    /// Time of a request.
+    #[serde(deserialize_with = "duration")]
+    pub time: Duration,
+}
+
+impl Default for LimitsConfig {
+    fn default() -> Self {
+        let Limits { body, upload, rows, time } = Limits::default();
+        Self { body_megabytes: body >> 20, upload_megabytes: upload >> 20, rows, time }
+    }
+}
+
+impl From<LimitsConfig> for Limits {
+    fn from(config: LimitsConfig) -> Self {
+        let LimitsConfig { body_megabytes, upload_megabytes, rows, time } = config;
+        Self { body: body_megabytes << 20, upload: upload_megabytes << 20, rows, time }
+    }
+}
+
+/// A deployment of the configuration: its files become a version whenever they change.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct DeploymentConfig {
+    /// A router file, with a task.
+    pub router: Option<PathBuf>,
+    /// A compiled policy file.
+    pub policy: Option<PathBuf>,
+    /// A task file.
+    pub task: Option<PathBuf>,
+    /// Whether decisions are answered.
+    #[serde(default)]
+    pub mode: Mode,
+}
+
+/// Why a configuration cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The text is not TOML, or a value cannot be used.
+    #[error("{origin}: {reason}")]
+    Value {
+        /// The file or variable.
+        origin: String,
+        /// What is wrong and what to do.
+        reason: String,
+    },
+    /// The address is not on this machine alone, and anybody could use it.
+    #[error(
+        "{0} is not a loopback address: make a key first (`pointsman keys add NAME --scope admin`), and set public_url of [server] to the \
+         https address of the proxy that ends TLS"
+    )]
+    Exposed(SocketAddr),
+}
+
+impl Config {
+    /// Reads a configuration file, if there is one, and the environment's variables.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or a value cannot be used; the message names it.
+    pub fn load(
+        path: Option<&Path>,
+        variables: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Self, ConfigError> {
+        let text = match path {
+            None => String::new(),
+            Some(path) => {
+                let io = |source| ConfigError::Io { path: path.to_owned(), source };
+                std::fs::read_to_string(path).map_err(io)?
+            }
+        };
+        let origin = path.map_or_else(|| "the environment".to_owned(), |path| path.display().to_string());
+        let mut config = Self::parse(&text, &origin, variables)?;
+        // Paths are relative to the file that names them.
+        let folder = path.and_then(Path::parent).unwrap_or(Path::new(""));
+        for deployment in config.deployments.values_mut() {
+            for file in [&mut deployment.router, &mut deployment.policy, &mut deployment.task].into_iter().flatten() {
+                *file = folder.join(&*file);
+            }
+        }
+        Ok(config)
+    }
+
+    fn parse(
+        text: &str,
+        origin: &str,
+        variables: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Self, ConfigError> {
+        let refuse = |origin: &str, reason: String| ConfigError::Value { origin: origin.to_owned(), reason };
+        // Read once as it is, so that messages name its lines.
+        let whole = toml::from_str::<Self>(text).map_err(|e| refuse(origin, one_line(&e, text)))?;
+        let mut table: toml::Table = text.parse().map_err(|e: toml::de::Error| refuse(origin, one_line(&e, text)))?;
+        let mut changed = None;
+        for (name, value) in variables {
+            let Some(rest) = name.strip_prefix("POINTSMAN_").map(str::to_lowercase) else { continue };
+            let Some((section, key)) = SECTIONS
+                .iter()
+                .find_map(|section| Some((*section, rest.strip_prefix(section)?.strip_prefix('_')?.to_owned())))
+            else {
+                continue;
+            };
+            let entry = table.entry(section).or_insert_with(|| toml::Table::new().into());
+            if let Some(section) = entry.as_table_mut() {
+                section.insert(key, value.parse::<i64>().map_or_else(|_| value.into(), toml::Value::from));
+            }
+            changed = Some(name);
+            let read: Result<Self, _> = table.clone().try_into();
+            if let (Err(e), Some(name)) = (&read, &changed) {
+                return Err(refuse(name, e.message().replace('\n', ", ")));
+            }
+        }
+        let config = if changed.is_some() {
+            table.try_into().map_err(|e: toml::de::Error| refuse(origin, e.message().to_owned()))?
+        } else {
+            whole
+        };
+        config.check(origin)
+    }
+
+    fn check(self, origin: &str) -> Result<Self, ConfigError> {
+        let refuse = |reason: String| Err(ConfigError::Value { origin: origin.to_owned(), reason });
+        for (name, deployment) in &self.deployments {
+            match (&deployment.router, &deployment.policy, &deployment.task) {
+                (Some(_), None, Some(_)) | (None, Some(_), _) => {}
+                (Some(_), None, None) => {
+                    return refuse(format!("deployment {name}: a router needs a task file: task = \"….toml\""));
+                }
+                _ => return refuse(format!("deployment {name}: give router and task, or policy")),
+            }
+        }
+        if !self.store.url.starts_with("sqlite:") {
+            let url = &self.store.url;
+            return refuse(format!("store: {url:?} is not an address of a store: give sqlite: and a path"));
+        }
+        if self.store.queue_rows == 0 || self.limits.rows == 0 || self.store.segment_megabytes == 0 {
+            return refuse("queue_rows, rows and segment_megabytes are at least 1".to_owned());
+        }
+        Ok(self)
+    }
+
+    /// The same configuration with another store.
+    ///
+    /// # Errors
+    /// If it is not the address of one.
+    pub fn with_store(mut self, url: &str) -> Result<Self, ConfigError> {
+        url.clone_into(&mut self.store.url);
+        self.check("--store")
+    }
+
+    /// The file of a store in SQLite.
+    #[must_use]
+    pub fn sqlite_path(&self) -> &str {
+        self.store.url.strip_prefix("sqlite:").unwrap_or(&self.store.url)
+    }
+
+    /// Refuses to listen where others could reach the service without a key or without TLS.
+    ///
+    /// # Errors
+    /// If the address is not a loopback address, and there is no key or no proxy that ends TLS.
+    pub fn check_exposure(&self, has_keys: bool) -> Result<(), ConfigError> {
+        let is_behind_tls = self.server.public_url.as_ref().is_some_and(|url| url.starts_with("https://"));
+        if self.server.listen.ip().is_loopback() || has_keys && is_behind_tls {
+            return Ok(());
+        }
+        Err(ConfigError::Exposed(self.server.listen))
+    }
+}
+
+/// An error of TOML in one line, with the line of the file.
+fn one_line(error: &toml::de::Error, text: &str) -> String {
+    let message = error.message().replace('\n', ", ");
+    match error.span() {
+        None => message,
+        Some(span) => {
+            let line = text.get(..span.start).map_or(1, |before| before.matches('\n').count() + 1);
+            format!("line {line}: {message}")
+        }
+    }
+}
+
+/// A duration such as `30d`, `10m` or `200ms`.
+fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let refuse =
+        || serde::de::Error::custom(format!("{text:?} is not a duration: give one such as 30d, 8h, 10m or 200ms"));
+    let span: jiff::Span = text.parse().map_err(|_| refuse())?;
+    let length = span.to_duration(jiff::SpanRelativeTo::days_are_24_hours()).map_err(|_| refuse())?;
+    Duration::try_from(length).map_err(|_| refuse())
+}
+
+fn on_log_failure<'de, D: Deserializer<'de>>(deserializer: D) -> Result<OnLogFailure, D::Error> {
+    match String::deserialize(deserializer)?.as_str() {
+        "refuse" => Ok(OnLogFailure::Refuse),
+        "answer" => Ok(OnLogFailure::Answer),
+        other => Err(serde::de::Error::custom(format!("{other:?}: give \"refuse\" or \"answer\""))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str, variables: &[(&str, &str)]) -> Result<Config, String> {
+        let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        Config::parse(text, "pointsman.toml", variables).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn nothing_is_needed() {
+        let config = parse("", &[]).unwrap();
+        assert_eq!(config.server.listen, "127.0.0.1:7070".parse().unwrap());
+        assert_eq!(config.store.url, "sqlite:pointsman.db");
+        assert_eq!(config.retention.decisions, 400 * DAY);
+    }
+
+    #[test]
+    fn variables_override_the_file() {
+        let text = "[server]\nlisten = \"127.0.0.1:1\"\n[retention]\ninputs = \"2h\"\n";
+        let variables = [("POINTSMAN_SERVER_LISTEN", "127.0.0.1:9"), ("POINTSMAN_LIMITS_ROWS", "7"), ("OTHER", "x")];
+        let config = parse(text, &variables).unwrap();
+        assert_eq!(config.server.listen.port(), 9);
+        assert_eq!(config.limits.rows, 7);
+        assert_eq!(config.retention.inputs, Duration::from_secs(7200));
+    }
+
+    #[test]
+    fn mistakes_are_named_with_their_line_or_variable() {
+        let cases: [(&str, &[(&str, &str)], &str); 7] = [
+            ("[server]\nlisten = \"nowhere\"", &[], "line 2"),
+            ("[sever]\n", &[], "unknown field `sever`"),
+            ("[retention]\ninputs = \"forever\"", &[], "is not a duration"),
+            ("[deployments.a]\nrouter = \"r\"", &[], "a router needs a task"),
+            ("[deployments.a]\n", &[], "give router and task, or policy"),
+            ("[store]\nurl = \"mysql:x\"", &[], "is not an address of a store"),
+            ("", &[("POINTSMAN_SERVER_LISTEM", "x")], "POINTSMAN_SERVER_LISTEM: unknown field `listem`"),
+        ];
+        for (text, variables, wanted) in cases {
+            let error = parse(text, variables).unwrap_err();
+            assert!(error.contains(wanted), "{error}");
+        }
+    }
+
+    #[test]
+    fn exposed_addresses_need_keys_and_tls() {
+        let exposed = "[server]\nlisten = \"0.0.0.0:7070\"\n";
+        let behind_proxy = format!("{exposed}public_url = \"https://points.example.org\"\n");
+        assert!(parse("", &[]).unwrap().check_exposure(false).is_ok());
+        assert!(parse(exposed, &[]).unwrap().check_exposure(true).is_err());
+        assert!(parse(&behind_proxy, &[]).unwrap().check_exposure(false).is_err());
+        assert!(parse(&behind_proxy, &[]).unwrap().check_exposure(true).is_ok());
+    }
+}

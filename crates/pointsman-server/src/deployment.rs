@@ -1,0 +1,203 @@
+//! The deployments as they decide now: policies ready to use, replaced as a whole when something changes.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arc_swap::{ArcSwap, Guard};
+use pointsman::policy::AvailableRoutes;
+use pointsman::{Policy, Router};
+use tokio::sync::Mutex;
+
+use crate::store::{DeploymentId, Key, Mode, Sha256, Store, StoreError, StoredDeployment};
+
+/// A policy version that is ready to decide.
+#[derive(Debug)]
+pub struct Version {
+    /// Its number in the deployment.
+    pub number: u32,
+    /// The compiled policy.
+    pub policy: Arc<Policy>,
+    /// The names of the actions, in the order of costs.
+    pub actions: Vec<String>,
+}
+
+impl Version {
+    fn new(number: u32, policy: Arc<Policy>) -> Self {
+        Self { number, actions: policy.task().action_names(), policy }
+    }
+}
+
+/// A deployment as it decides now.
+#[derive(Debug)]
+pub struct Deployment {
+    /// What is stored of it.
+    pub stored: StoredDeployment,
+    /// The active version, if there is one.
+    pub active: Option<Arc<Version>>,
+    /// The routes of the active version that can be taken.
+    pub available: AvailableRoutes,
+}
+
+impl Deployment {
+    /// Its number.
+    #[must_use]
+    pub fn id(&self) -> DeploymentId {
+        self.stored.id
+    }
+
+    /// Whether decisions are answered.
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        self.stored.mode
+    }
+}
+
+/// All deployments and keys at one time.
+#[derive(Debug, Default)]
+pub struct Snapshot {
+    /// Grows with every change.
+    pub generation: u64,
+    /// The deployments by name.
+    pub deployments: HashMap<String, Arc<Deployment>>,
+    /// The keys that are not disabled, by their public part.
+    pub keys: HashMap<String, Arc<Key>>,
+}
+
+/// Why a version cannot be used.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A file is not what it should be.
+    #[error("{0}")]
+    File(String),
+    /// A file is not in the store.
+    #[error("the store has no file {0}")]
+    NoFile(Sha256),
+}
+
+/// The deployments as they decide now.
+#[derive(Debug)]
+pub struct Deployments {
+    store: Arc<dyn Store>,
+    current: ArcSwap<Snapshot>,
+    /// Policies by the hash of their file. Held while a new snapshot is made, so that one is made at a time.
+    policies: Mutex<HashMap<Sha256, Arc<Policy>>>,
+}
+
+impl Deployments {
+    /// No deployments yet: [`Deployments::refresh`] reads them.
+    #[must_use]
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self { store, current: ArcSwap::default(), policies: Mutex::default() }
+    }
+
+    /// The deployments now. A request reads them once, so that a change in between does not mix two states.
+    pub fn now(&self) -> Guard<Arc<Snapshot>> {
+        self.current.load()
+    }
+
+    /// Reads the registry, if it has changed, and replaces the snapshot. If a version cannot be loaded, the snapshot stays.
+    ///
+    /// # Errors
+    /// If the store fails or a version cannot be loaded.
+    pub async fn refresh(&self) -> Result<(), LoadError> {
+        let mut policies = self.policies.lock().await;
+        if self.store.generation().await? == self.now().generation {
+            return Ok(());
+        }
+        let registry = self.store.registry().await?;
+        let mut snapshot = Snapshot { generation: registry.generation, ..Snapshot::default() };
+        let before = self.current.load_full();
+        for stored in registry.deployments {
+            let deployment = self.load(&mut policies, &before, stored).await?;
+            snapshot.deployments.insert(deployment.stored.name.clone(), Arc::new(deployment));
+        }
+        let open = registry.keys.into_iter().filter(|key| !key.disabled);
+        snapshot.keys = open.map(|key| (key.public.clone(), Arc::new(key))).collect();
+        // What no deployment uses any more is given up.
+        let used = |hash: &Sha256| {
+            let active = |deployment: &Arc<Deployment>| {
+                let number = deployment.stored.active()?;
+                Some(deployment.stored.version(number)?.policy)
+            };
+            snapshot.deployments.values().filter_map(active).any(|other| other == *hash)
+        };
+        policies.retain(|hash, _| used(hash));
+        self.current.store(Arc::new(snapshot));
+        Ok(())
+    }
+
+    async fn load(
+        &self,
+        policies: &mut HashMap<Sha256, Arc<Policy>>,
+        before: &Snapshot,
+        stored: StoredDeployment,
+    ) -> Result<Deployment, LoadError> {
+        let version = stored.active().and_then(|number| stored.version(number));
+        let Some(version) = version else {
+            return Ok(Deployment { stored, active: None, available: AvailableRoutes::all() });
+        };
+        let loaded = before.deployments.get(&stored.name).and_then(|deployment| deployment.active.clone());
+        let is_same = |loaded: &Arc<Version>| {
+            let known = before.deployments.get(&stored.name).and_then(|old| old.stored.version(loaded.number));
+            known == Some(version)
+        };
+        let active = match loaded.filter(is_same) {
+            Some(loaded) => loaded,
+            None => {
+                let policy = match policies.get(&version.policy) {
+                    Some(policy) => Arc::clone(policy),
+                    None => Arc::new(self.policy(version.policy).await?),
+                };
+                policies.insert(version.policy, Arc::clone(&policy));
+                Arc::new(Version::new(version.number, policy))
+            }
+        };
+        let task = active.policy.task();
+        // An oracle that the version does not have cannot be asked anyway.
+        let known = stored.unavailable.iter().filter(|name| task.routes().iter().any(|route| route.name() == *name));
+        let available =
+            known.fold(AvailableRoutes::all(), |available, name| available.without(task, name).unwrap_or(available));
+        Ok(Deployment { active: Some(active), available, stored })
+    }
+
+    /// A policy from the store.
+    async fn policy(&self, hash: Sha256) -> Result<Policy, LoadError> {
+        let bytes = self.store.file(hash).await?.ok_or(LoadError::NoFile(hash))?;
+        parse(move || pointsman_table::parse_policy(&bytes)).await
+    }
+
+    /// A version of a deployment, whether or not it is active.
+    ///
+    /// # Errors
+    /// If the store fails or the version cannot be loaded.
+    pub async fn version(&self, deployment: &Deployment, number: u32) -> Result<Option<Arc<Version>>, LoadError> {
+        if let Some(active) = deployment.active.as_ref().filter(|active| active.number == number) {
+            return Ok(Some(Arc::clone(active)));
+        }
+        let Some(stored) = deployment.stored.version(number) else { return Ok(None) };
+        Ok(Some(Arc::new(Version::new(number, Arc::new(self.policy(stored.policy).await?)))))
+    }
+
+    /// A router from the store.
+    ///
+    /// # Errors
+    /// If the store fails, or has no such router.
+    pub async fn router(&self, hash: Sha256) -> Result<Router, LoadError> {
+        let bytes = self.store.file(hash).await?.ok_or(LoadError::NoFile(hash))?;
+        parse(move || pointsman_table::parse_router(&bytes)).await
+    }
+}
+
+/// Reads a file on a thread that may take its time.
+async fn parse<T: Send + 'static>(
+    read: impl FnOnce() -> Result<T, pointsman_table::ContentError> + Send + 'static,
+) -> Result<T, LoadError> {
+    match tokio::task::spawn_blocking(read).await {
+        Ok(read) => read.map_err(|e| LoadError::File(e.to_string())),
+        Err(e) => Err(LoadError::File(format!("reading it was stopped: {e}"))),
+    }
+}

@@ -1,0 +1,27 @@
+//! The HTTP service of Pointsman.
+//!
+//! A request is authenticated, parsed and checked, decided, **committed to the log, and then answered**. Whatever was answered can be
+//! explained, priced anew and learned from afterwards.
+//!
+//! * [`app`] makes an [`axum::Router`] of an [`App`], so that everything can be tested without a port;
+//! * [`store`] is the contract of what is kept, with a store in SQLite files;
+//! * [`deployment`] holds the policies that decide now, which are replaced as a whole when something changes;
+//! * [`config`] reads the configuration, and [`serve`] runs it.
+
+mod answer;
+mod api;
+mod app;
+pub mod clock;
+pub mod config;
+pub mod deployment;
+pub mod keys;
+mod metrics;
+mod query;
+mod replay;
+mod serve;
+pub mod store;
+
+pub use api::access::Access;
+pub use app::{App, Limits, OnLogFailure, Settings, app};
+pub use metrics::Metrics;
+pub use serve::{ServeError, serve};

@@ -1,0 +1,224 @@
+//! Queries as requests state them, and as a policy decides them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use pointsman::Policy;
+use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+/// The longest id of a caller, in bytes.
+pub(crate) const MAX_ID_BYTES: usize = 200;
+
+/// The most tags of a query, and the longest name or value of one, in bytes.
+pub(crate) const MAX_TAGS: usize = 32;
+pub(crate) const MAX_TAG_BYTES: usize = 200;
+
+/// One query as a request states it.
+#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct QueryBody {
+    /// The caller's own id: the same id gives the first decision again.
+    #[serde(default)]
+    pub(crate) id: Option<String>,
+    /// The classifier's probabilities: one number per class in the order of the deployment's classes, or an object of class names.
+    #[schema(value_type = Object)]
+    pub(crate) probs: Numbers,
+    /// The features that the router uses, by name, or as a list in the router's order.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    pub(crate) features: Option<Numbers>,
+    /// Names and values to find the decision by.
+    #[serde(default)]
+    pub(crate) tags: Option<BTreeMap<String, String>>,
+    /// The input itself, any JSON; it is kept with the decision.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    pub(crate) input: Option<Box<RawValue>>,
+}
+
+/// Numbers in order, or by name. A feature may be null, which means that it is missing.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Numbers {
+    /// In order.
+    List(Vec<Option<f64>>),
+    /// By name.
+    Map(Vec<(String, Option<f64>)>),
+}
+
+impl<'de> Deserialize<'de> for Numbers {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+
+        impl<'de> Visitor<'de> for Either {
+            type Value = Numbers;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of numbers, or an object of names and numbers")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Numbers, A::Error> {
+                let mut numbers = Vec::with_capacity(list.size_hint().unwrap_or(16).min(1024));
+                while let Some(number) = list.next_element()? {
+                    numbers.push(number);
+                }
+                Ok(Numbers::List(numbers))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Numbers, A::Error> {
+                let mut numbers = Vec::with_capacity(map.size_hint().unwrap_or(16).min(1024));
+                while let Some(entry) = map.next_entry()? {
+                    numbers.push(entry);
+                }
+                Ok(Numbers::Map(numbers))
+            }
+        }
+
+        deserializer.deserialize_any(Either)
+    }
+}
+
+/// One query as a policy decides it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Query {
+    /// The caller's own id.
+    pub(crate) id: Option<String>,
+    /// The tags as a JSON object.
+    pub(crate) tags: Option<String>,
+    /// The input as JSON.
+    pub(crate) input: Option<String>,
+    /// The probabilities, in the order of the policy's classes.
+    pub(crate) prediction: Vec<f64>,
+    /// The features that the policy uses, in its order.
+    pub(crate) features: Vec<f64>,
+}
+
+/// A field of a query that cannot be used.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct BadField {
+    /// The place in the query, as a JSON pointer.
+    pub(crate) pointer: String,
+    /// What is wrong and what to do.
+    pub(crate) reason: String,
+}
+
+impl BadField {
+    fn new(pointer: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self { pointer: pointer.into(), reason: reason.into() }
+    }
+}
+
+/// A name as a step of a JSON pointer.
+fn step(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}
+
+impl QueryBody {
+    /// The query for a policy.
+    ///
+    /// # Errors
+    /// If a class, a feature or a number is missing or wrong.
+    pub(crate) fn for_policy(self, policy: &Policy) -> Result<Query, BadField> {
+        if let Some(id) = self.id.as_ref().filter(|id| id.is_empty() || id.len() > MAX_ID_BYTES) {
+            let reason = format!("an id has from 1 to {MAX_ID_BYTES} bytes, this one has {}", id.len());
+            return Err(BadField::new("/id", reason));
+        }
+        let by_name = matches!(self.probs, Numbers::Map(_));
+        let found = in_order(self.probs, policy.classes(), "/probs", "class")?;
+        let mut prediction = Vec::with_capacity(found.len());
+        for (place, number) in found.into_iter().enumerate() {
+            let name = || if by_name { step(&policy.classes()[place]) } else { place.to_string() };
+            let number =
+                number.ok_or_else(|| BadField::new(format!("/probs/{}", name()), "a probability is missing"))?;
+            prediction.push(number);
+        }
+        let wanted = policy.cells().features();
+        let features = match self.features {
+            None if wanted.is_empty() => Vec::new(),
+            None => {
+                let reason = format!("the router uses features: give {}", wanted.join(", "));
+                return Err(BadField::new("/features", reason));
+            }
+            Some(given) => in_order(given.only(wanted), wanted, "/features", "feature")?,
+        };
+        let features = features.into_iter().map(|value| value.unwrap_or(f64::NAN)).collect();
+        let tags = self.tags.filter(|tags| !tags.is_empty()).map(check_tags).transpose()?;
+        let input = self.input.map(|input| String::from(Box::<str>::from(input)));
+        Ok(Query { id: self.id, tags, input, prediction, features })
+    }
+}
+
+impl Numbers {
+    /// The numbers of these names; others are of no use to the router, and callers may send them.
+    fn only(self, names: &[String]) -> Self {
+        match self {
+            Self::Map(entries) => Self::Map(entries.into_iter().filter(|(name, _)| names.contains(name)).collect()),
+            // Without names, features that no cell depends on cannot be told apart.
+            list @ Self::List(_) => list,
+        }
+    }
+}
+
+/// Numbers in the order of the names.
+fn in_order(numbers: Numbers, names: &[String], at: &str, what: &str) -> Result<Vec<Option<f64>>, BadField> {
+    let entries = match numbers {
+        Numbers::List(list) if list.len() == names.len() => return Ok(list),
+        Numbers::List(list) => {
+            let plural = if what == "class" { "classes" } else { "features" };
+            let (given, wanted) = (list.len(), names.len());
+            let reason = format!("{given} numbers for {wanted} {plural}: give one for each of {}", names.join(", "));
+            return Err(BadField::new(at, reason));
+        }
+        Numbers::Map(entries) => entries,
+    };
+    let mut found: Vec<Option<Option<f64>>> = vec![None; names.len()];
+    for (name, number) in entries {
+        let pointer = || format!("{at}/{}", step(&name));
+        let Some(place) = names.iter().position(|known| *known == name) else {
+            let reason = format!("there is no {what} {name:?}: the deployment has {}", names.join(", "));
+            return Err(BadField::new(pointer(), reason));
+        };
+        if found[place].replace(number).is_some() {
+            return Err(BadField::new(pointer(), format!("the {what} {name:?} is given twice")));
+        }
+    }
+    let missing = |(place, number): (usize, Option<Option<f64>>)| {
+        let name = &names[place];
+        number.ok_or_else(|| BadField::new(at, format!("the {what} {name:?} is missing")))
+    };
+    found.into_iter().enumerate().map(missing).collect()
+}
+
+fn check_tags(tags: BTreeMap<String, String>) -> Result<String, BadField> {
+    if tags.len() > MAX_TAGS {
+        return Err(BadField::new("/tags", format!("{} tags: give at most {MAX_TAGS}", tags.len())));
+    }
+    let is_long = |text: &String| text.len() > MAX_TAG_BYTES;
+    if let Some(name) = tags.iter().find(|(name, value)| is_long(name) || is_long(value)).map(|(name, _)| name) {
+        let reason = format!("names and values of tags have at most {MAX_TAG_BYTES} bytes");
+        return Err(BadField::new(format!("/tags/{}", step(name)), reason));
+    }
+    serde_json::to_string(&tags).map_err(|e| BadField::new("/tags", e.to_string()))
+}
+
+/// The field of a query that the core refused.
+pub(crate) fn bad_field(error: &pointsman::Error, policy: &Policy) -> BadField {
+    use pointsman::Error;
+    match error {
+        Error::Value { column, reason, .. } => {
+            let class =
+                column.strip_prefix("prob_").and_then(|name| policy.classes().iter().position(|known| known == name));
+            let pointer = match class {
+                Some(place) => format!("/probs/{place}"),
+                None => match column.strip_prefix("x_") {
+                    Some(name) => format!("/features/{}", step(name)),
+                    None => "/probs".to_owned(),
+                },
+            };
+            BadField::new(pointer, reason.to_string())
+        }
+        other => BadField::new("/probs", other.to_string()),
+    }
+}

@@ -1,0 +1,252 @@
+//! Runs the service: opens the store, listens, reloads, prunes, and shuts down without losing anything.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::api::access::Access;
+use crate::app::{App, Settings, app};
+use crate::clock::Time;
+use crate::config::{Config, ConfigError, DeploymentConfig, Durability};
+use crate::deployment::LoadError;
+use crate::metrics::Metrics;
+use crate::store::sqlite::{self, SqliteStore};
+use crate::store::{Change, Store, StoreError};
+
+/// How long a connection may take to send the head of a request.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long open requests may take to finish after the signal to stop.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How often the configuration's files are looked at, and changes made by others are read.
+const WATCH_INTERVAL: Duration = Duration::from_millis(500);
+
+/// How often what has expired is deleted.
+const PRUNE_INTERVAL: Duration = Duration::from_secs(3600);
+
+/// Why the service could not start or had to stop.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// The configuration cannot be used.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The store cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A version cannot be loaded.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// A deployment of the configuration cannot be used.
+    #[error("deployment {name}: {reason}")]
+    Deployment {
+        /// Its name.
+        name: String,
+        /// Why.
+        reason: String,
+    },
+    /// The address cannot be used.
+    #[error("{address}: {source}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The operating system refused.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+}
+
+/// Opens the store that a configuration names.
+fn open_store(config: &Config, metrics: &Metrics) -> Result<Arc<dyn Store>, StoreError> {
+    let mut settings = sqlite::Settings::default();
+    settings.is_durable = config.store.durability == Durability::Disk;
+    settings.queue_rows = config.store.queue_rows;
+    settings.segment_bytes = config.store.segment_megabytes << 20;
+    settings.observe_commit = metrics.observe_commits();
+    Ok(Arc::new(SqliteStore::open(config.sqlite_path(), settings)?))
+}
+
+/// Runs the service until it is told to stop. `started` is called once it listens.
+///
+/// # Errors
+/// If it cannot start; not because of anything that a request contains.
+pub async fn serve(
+    config: Config,
+    path: Option<PathBuf>,
+    started: impl FnOnce(&Arc<App>, SocketAddr),
+) -> Result<(), ServeError> {
+    let metrics = Arc::new(Metrics::default());
+    let store = open_store(&config, &metrics)?;
+    let has_keys = store.registry().await?.keys.iter().any(|key| !key.disabled);
+    config.check_exposure(has_keys)?;
+    let access = if config.server.listen.ip().is_loopback() && !has_keys { Access::Open } else { Access::Keys };
+    let mut settings = Settings::new(access);
+    settings.limits = config.limits.into();
+    settings.on_log_failure = config.server.on_log_failure;
+    let state = App::start(Arc::clone(&store), settings, metrics).await?;
+    apply(&state, &config).await?;
+    let address = config.server.listen;
+    let listener = TcpListener::bind(address).await.map_err(|source| ServeError::Listen { address, source })?;
+    let mut signals = Signals::new()?;
+    let background = tokio::spawn(watch(Arc::clone(&state), config, path, signal(SignalKind::hangup())?));
+    started(&state, listener.local_addr()?);
+    let connections = GracefulShutdown::new();
+    let service = TowerToHyperService::new(app(&state));
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = signals.stop() => break,
+        };
+        let stream = match accepted {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                // Out of file descriptors, or the peer has gone: others may fare better.
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(Duration::from_millis(10)).await;
+                continue;
+            }
+        };
+        let _ = stream.set_nodelay(true);
+        let mut http = hyper::server::conn::http1::Builder::new();
+        http.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT).pipeline_flush(true);
+        let connection = connections.watch(http.serve_connection(TokioIo::new(stream), service.clone()));
+        tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "a connection ended");
+            }
+        });
+    }
+    tracing::info!("shutting down: no new connections, open requests are finished");
+    state.drain();
+    drop(listener);
+    if tokio::time::timeout(DRAIN_TIMEOUT, connections.shutdown()).await.is_err() {
+        tracing::warn!("some requests took longer than {} s and were ended", DRAIN_TIMEOUT.as_secs());
+    }
+    background.abort();
+    store.close().await?;
+    tracing::info!("everything is committed");
+    Ok(())
+}
+
+/// The signals that end the service.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    async fn stop(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+/// Makes the deployments of a configuration: a new version of each whose files have changed.
+async fn apply(app: &App, config: &Config) -> Result<(), ServeError> {
+    for (name, deployment) in &config.deployments {
+        let refuse = |reason: String| ServeError::Deployment { name: name.clone(), reason };
+        let read = |path: &Option<PathBuf>| -> Result<Option<Vec<u8>>, ServeError> {
+            let bytes =
+                path.as_ref().map(|path| std::fs::read(path).map_err(|e| refuse(format!("{}: {e}", path.display()))));
+            bytes.transpose()
+        };
+        crate::api::deployments::check_name(name).map_err(|problem| refuse(problem.detail))?;
+        let DeploymentConfig { router, policy, task, mode } = deployment;
+        let task = read(task)?
+            .map(|bytes| String::from_utf8(bytes).map_err(|_| refuse("the task file is not UTF-8".to_owned())));
+        let version = app.compile(read(router)?, read(policy)?, task.transpose()?).await;
+        let version = version.map_err(|problem| {
+            refuse(format!("{}{}", named(problem.pointer.as_deref(), deployment), problem.detail))
+        })?;
+        let changes = [
+            Change::PutDeployment { name: name.clone(), mode: Some(*mode) },
+            Change::AddVersion { deployment: name.clone(), version, activate: true },
+        ];
+        for change in changes {
+            app.change(change, "configuration").await.map_err(|problem| refuse(problem.detail))?;
+        }
+    }
+    Ok(())
+}
+
+/// The file that a problem is about.
+fn named(pointer: Option<&str>, deployment: &DeploymentConfig) -> String {
+    let file = match pointer {
+        Some("/router") => deployment.router.as_ref(),
+        Some("/policy") => deployment.policy.as_ref(),
+        Some("/task") => deployment.task.as_ref(),
+        _ => None,
+    };
+    file.map_or_else(String::new, |file| format!("{}: ", file.display()))
+}
+
+/// When the configuration's files were last changed.
+fn modified(config: &Config, path: Option<&Path>) -> Vec<Option<SystemTime>> {
+    let files =
+        config.deployments.values().flat_map(|deployment| [&deployment.router, &deployment.policy, &deployment.task]);
+    let files = files.flatten().map(PathBuf::as_path).chain(path);
+    files.map(|file| std::fs::metadata(file).and_then(|file| file.modified()).ok()).collect()
+}
+
+/// Reads the configuration again when it changes or SIGHUP comes, follows changes that other processes make, and deletes what has expired.
+async fn watch(app: Arc<App>, mut config: Config, path: Option<PathBuf>, mut hangup: Signal) {
+    let mut seen = modified(&config, path.as_deref());
+    let mut ticks = tokio::time::interval(WATCH_INTERVAL);
+    let mut pruned: Option<tokio::time::Instant> = None;
+    loop {
+        let is_asked = tokio::select! {
+            _ = ticks.tick() => false,
+            _ = hangup.recv() => true,
+        };
+        let now = modified(&config, path.as_deref());
+        if is_asked || now != seen {
+            match reload(&app, path.as_deref()).await {
+                Ok(new) => {
+                    config = new;
+                    app.set_reload_error(None);
+                    tracing::info!("the configuration was read again");
+                }
+                Err(error) => {
+                    tracing::error!(%error, "the configuration cannot be used; what ran before goes on");
+                    app.set_reload_error(Some(format!(
+                        "the configuration cannot be used, what ran before goes on: {error}"
+                    )));
+                }
+            }
+            seen = modified(&config, path.as_deref());
+        }
+        if let Err(error) = app.deployments.refresh().await {
+            tracing::error!(%error, "deployments could not be read again");
+        }
+        if pruned.is_none_or(|last| last.elapsed() >= PRUNE_INTERVAL) {
+            pruned = Some(tokio::time::Instant::now());
+            let now = Time::now();
+            let (decisions, inputs) = (now.before(config.retention.decisions), now.before(config.retention.inputs));
+            if let Err(error) = app.store.prune(Some(decisions), Some(inputs)).await {
+                tracing::error!(%error, "what has expired could not be deleted");
+            }
+        }
+    }
+}
+
+async fn reload(app: &App, path: Option<&Path>) -> Result<Config, ServeError> {
+    let config = Config::load(path, std::env::vars())?;
+    apply(app, &config).await?;
+    Ok(config)
+}

@@ -1,0 +1,146 @@
+//! One decision as it is logged.
+
+use pointsman::Support;
+use pointsman::policy::Reason;
+use uuid::Uuid;
+
+use super::DeploymentId;
+use crate::clock::Time;
+
+/// The code of no action: the labels do not determine one.
+pub const UNDETERMINED: u8 = u8::MAX;
+
+/// A logged decision. Actions and classes are numbers; their names are those of the policy version.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Record {
+    /// The decision's id, ordered by time.
+    pub id: Uuid,
+    /// When it was decided.
+    pub at: Time,
+    /// Where it was decided.
+    pub deployment: DeploymentId,
+    /// The number of the policy version that decided it.
+    pub version: u32,
+    /// The number of the key that asked; 0 if none was needed.
+    pub key: i64,
+    /// The caller's own id of the query. The same deployment, key and id give the same decision again.
+    pub client_id: Option<String>,
+    /// The caller's tags, a JSON object.
+    pub tags: Option<String>,
+    /// The query's input as JSON, if the caller sent it.
+    pub input: Option<String>,
+    /// The weak model's prediction, in the order of the version's classes.
+    pub prediction: Vec<f64>,
+    /// The features that the version's partition uses, in its order.
+    pub features: Vec<f64>,
+    /// What was decided.
+    pub outcome: Outcome,
+}
+
+/// What was decided on a query, and why.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// The action that was answered: its place among the task's actions, or [`UNDETERMINED`].
+    pub action: u8,
+    /// In shadow mode, where predicting is always answered: the action that would have been taken.
+    pub would: Option<u8>,
+    /// The action that could not be taken, and why.
+    pub degraded: Option<(u8, Degradation)>,
+    /// The place of the predicted class.
+    pub label: u32,
+    /// The place of the act of least expected loss, if the loss has acts of its own.
+    pub act: Option<u32>,
+    /// The query's cell.
+    pub cell: u32,
+    /// How many calibration rows the cell has.
+    pub support: Support,
+    /// The irreducible loss, if it is known.
+    pub irreducible: Option<f64>,
+    /// The reducible loss, if it is known.
+    pub reducible: Option<f64>,
+    /// The cost of each action, in the task's order; NaN where only bounds are known.
+    pub costs: Vec<f64>,
+    /// The cost of the runner-up minus that of the action; infinite if there is no other.
+    pub margin: f64,
+    /// Why.
+    pub reason: Reason,
+}
+
+impl Outcome {
+    /// The action that the policy chose, whether or not it was answered.
+    #[must_use]
+    pub fn decided(&self) -> u8 {
+        self.would.unwrap_or(self.action)
+    }
+}
+
+/// Why the best action could not be taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Degradation {
+    /// Its oracle is marked as unavailable.
+    Unavailable,
+    /// The task's limit on routing is used up by queries that gain more.
+    Limit,
+}
+
+impl Degradation {
+    /// Every cause.
+    pub const ALL: [Self; 2] = [Self::Unavailable, Self::Limit];
+
+    /// `unavailable` or `limit`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Unavailable => "unavailable",
+            Self::Limit => "limit",
+        }
+    }
+}
+
+/// What the store did with a record.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Appended {
+    /// It was committed.
+    Committed,
+    /// The same caller has already asked for this id: the first decision.
+    Existing(Box<Record>),
+}
+
+/// Which decisions of the log to read.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct LogQuery {
+    /// The deployment.
+    pub deployment: DeploymentId,
+    /// Decisions from this time on.
+    pub from: Option<Time>,
+    /// Decisions before this time.
+    pub to: Option<Time>,
+    /// Decisions after this one.
+    pub after: Option<Uuid>,
+    /// Decisions of this version.
+    pub version: Option<u32>,
+    /// Decisions whose cell is this one.
+    pub cell: Option<u32>,
+    /// Decisions with this tag.
+    pub tag: Option<(String, String)>,
+    /// At most this many.
+    pub limit: usize,
+}
+
+impl LogQuery {
+    /// All decisions of a deployment, this many at a time.
+    #[must_use]
+    pub fn all(deployment: DeploymentId, limit: usize) -> Self {
+        Self { deployment, from: None, to: None, after: None, version: None, cell: None, tag: None, limit }
+    }
+
+    /// The first id that may be read, and the first that may not.
+    #[must_use]
+    pub fn ids(&self) -> (Uuid, Option<Uuid>) {
+        let from = self.from.map_or(Uuid::nil(), Time::first_id);
+        let next = self.after.map_or(Uuid::nil(), |id| Uuid::from_u128(id.as_u128().saturating_add(1)));
+        (from.max(next), self.to.map(Time::first_id))
+    }
+}

@@ -1,0 +1,572 @@
+//! Deployments, policy versions and keys, and changes of them.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::clock::Time;
+
+/// How many activations are remembered per deployment.
+const MAX_ACTIVATIONS: usize = 100;
+
+/// The number of a deployment in a store. It is never used again, even if the deployment is deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct DeploymentId(pub i64);
+
+/// The SHA-256 of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct Sha256(pub [u8; 32]);
+
+impl Sha256 {
+    /// The hash of these bytes.
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Self {
+        use sha2::Digest;
+        Self(sha2::Sha256::digest(bytes).into())
+    }
+
+    /// The hash from its bytes, if there are 32 of them.
+    #[must_use]
+    pub fn from_slice(bytes: &[u8]) -> Option<Self> {
+        bytes.try_into().ok().map(Self)
+    }
+}
+
+impl From<Sha256> for String {
+    fn from(hash: Sha256) -> Self {
+        hash.to_string()
+    }
+}
+
+impl TryFrom<String> for Sha256 {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl fmt::Display for Sha256 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl FromStr for Sha256 {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let digit =
+            |place: usize| text.get(2 * place..2 * place + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok());
+        let mut hash = [0; 32];
+        for (place, byte) in hash.iter_mut().enumerate() {
+            *byte = digit(place)
+                .filter(|_| text.len() == 64 && text.is_ascii())
+                .ok_or_else(|| format!("{text:?} is not a SHA-256: give 64 hexadecimal digits"))?;
+        }
+        Ok(Self(hash))
+    }
+}
+
+/// Whether a deployment's decisions are answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Decisions are answered.
+    #[default]
+    Active,
+    /// Every query is answered with `predict`; the decision is logged and returned as `would`.
+    Shadow,
+}
+
+impl Mode {
+    /// `active` or `shadow`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Shadow => "shadow",
+        }
+    }
+
+    /// The mode of a name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Active, Self::Shadow].into_iter().find(|mode| mode.name() == name)
+    }
+}
+
+/// What a key may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Scope {
+    /// Ask for decisions.
+    Decide,
+    /// Read decisions, deployments, versions and what-if replays.
+    Read,
+    /// Everything, changes of deployments and versions included.
+    Admin,
+}
+
+impl Scope {
+    /// Every scope.
+    pub const ALL: [Self; 3] = [Self::Decide, Self::Read, Self::Admin];
+
+    /// `decide`, `read` or `admin`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Decide => "decide",
+            Self::Read => "read",
+            Self::Admin => "admin",
+        }
+    }
+
+    /// The scope of a name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|scope| scope.name() == name)
+    }
+}
+
+/// A deployment and its versions.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StoredDeployment {
+    /// Its number.
+    pub id: DeploymentId,
+    /// Its name.
+    pub name: String,
+    /// Whether its decisions are answered.
+    pub mode: Mode,
+    /// The active version and those that were active before it, oldest first.
+    pub activations: Vec<u32>,
+    /// Oracles that are marked as unavailable.
+    pub unavailable: BTreeSet<String>,
+    /// Its versions, oldest first.
+    pub versions: Vec<StoredVersion>,
+    /// When it was created.
+    pub created: Time,
+}
+
+impl StoredDeployment {
+    /// The number of the active version.
+    #[must_use]
+    pub fn active(&self) -> Option<u32> {
+        self.activations.last().copied()
+    }
+
+    /// The version of a number.
+    #[must_use]
+    pub fn version(&self, number: u32) -> Option<&StoredVersion> {
+        self.versions.iter().find(|version| version.number == number)
+    }
+}
+
+/// A policy version: immutable.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StoredVersion {
+    /// Its number in the deployment, from 1 on.
+    pub number: u32,
+    /// The router it was compiled from; `None` if a compiled policy was uploaded.
+    pub router: Option<Sha256>,
+    /// The compiled policy.
+    pub policy: Sha256,
+    /// The task, as the text of a task file.
+    pub task: String,
+    /// When it was created.
+    pub created: Time,
+}
+
+/// A version to be added.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewVersion {
+    /// The router it was compiled from.
+    pub router: Option<Sha256>,
+    /// The compiled policy.
+    pub policy: Sha256,
+    /// The task, as the text of a task file.
+    pub task: String,
+}
+
+/// An access key, without its secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Key {
+    /// Its number; decisions name it.
+    pub number: i64,
+    /// What people call it.
+    pub name: String,
+    /// The part of the key that is not secret.
+    pub public: String,
+    /// The SHA-256 of the secret part.
+    pub secret_hash: Sha256,
+    /// What it may do.
+    pub scopes: BTreeSet<Scope>,
+    /// Requests per second it may make; `None` if there is no limit.
+    pub rate: Option<u32>,
+    /// Whether it was disabled.
+    pub disabled: bool,
+    /// When it was created.
+    pub created: Time,
+}
+
+/// The deployments and keys of a store.
+///
+/// It is small, and a store keeps it as one document: [`Registry::apply`] has the rules of every change, whatever the store.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Registry {
+    /// Grows with every change.
+    pub generation: u64,
+    /// The largest number of a deployment so far.
+    last_deployment: i64,
+    /// The deployments, by name.
+    pub deployments: Vec<StoredDeployment>,
+    /// The keys, oldest first.
+    pub keys: Vec<Key>,
+}
+
+/// A change of the registry.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Change {
+    /// Creates a deployment or changes its settings.
+    PutDeployment {
+        /// Its name.
+        name: String,
+        /// Its mode; unchanged, or active for a new one, if not given.
+        mode: Option<Mode>,
+    },
+    /// Deletes a deployment. Its decisions stay in the log until they expire.
+    DeleteDeployment {
+        /// Its name.
+        name: String,
+    },
+    /// Adds a version to a deployment, unless its newest one is the same, and activates it if asked to.
+    AddVersion {
+        /// The deployment's name.
+        deployment: String,
+        /// The version.
+        version: NewVersion,
+        /// Whether it becomes the active one.
+        activate: bool,
+    },
+    /// Activates a version.
+    Activate {
+        /// The deployment's name.
+        deployment: String,
+        /// The version's number.
+        version: u32,
+    },
+    /// Activates the version that was active before the present one.
+    RollBack {
+        /// The deployment's name.
+        deployment: String,
+    },
+    /// Marks an oracle as available or not.
+    SetOracle {
+        /// The deployment's name.
+        deployment: String,
+        /// The name of the task's route.
+        oracle: String,
+        /// Whether it can be asked.
+        available: bool,
+    },
+    /// Adds a key.
+    AddKey {
+        /// What people call it.
+        name: String,
+        /// The part that is not secret.
+        public: String,
+        /// The SHA-256 of the secret part.
+        secret_hash: Sha256,
+        /// What it may do.
+        scopes: BTreeSet<Scope>,
+        /// Requests per second it may make.
+        rate: Option<u32>,
+    },
+    /// Disables a key, by its name.
+    DisableKey {
+        /// Its name.
+        name: String,
+    },
+}
+
+impl Change {
+    /// The change in words, for the log of administration; secrets are not in it.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        match self {
+            Self::PutDeployment { name, mode: None } => format!("put deployment {name}"),
+            Self::PutDeployment { name, mode: Some(mode) } => format!("put deployment {name}, mode {}", mode.name()),
+            Self::DeleteDeployment { name } => format!("delete deployment {name}"),
+            Self::AddVersion { deployment, version, activate } => {
+                let then = if *activate { " and activate it" } else { "" };
+                format!("add version to {deployment}: policy {}{then}", version.policy)
+            }
+            Self::Activate { deployment, version } => format!("activate version {version} of {deployment}"),
+            Self::RollBack { deployment } => format!("roll {deployment} back"),
+            Self::SetOracle { deployment, oracle, available } => {
+                format!(
+                    "mark oracle {oracle} of {deployment} as {}",
+                    if *available { "available" } else { "unavailable" }
+                )
+            }
+            Self::AddKey { name, public, scopes, .. } => {
+                let scopes: Vec<&str> = scopes.iter().map(|scope| scope.name()).collect();
+                format!("add key {name} ({public}), scopes {}", scopes.join(", "))
+            }
+            Self::DisableKey { name } => format!("disable key {name}"),
+        }
+    }
+}
+
+/// What a change did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Changed {
+    /// The number of the version that was added or is active now, if the change is about versions.
+    pub version: Option<u32>,
+    /// Whether something was created.
+    pub created: bool,
+}
+
+/// Why a change was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ChangeError {
+    /// There is no such deployment.
+    #[error("there is no deployment {0:?}")]
+    NoDeployment(String),
+    /// The deployment has no such version.
+    #[error("deployment {deployment:?} has no version {version}")]
+    NoVersion {
+        /// The deployment.
+        deployment: String,
+        /// The number.
+        version: u32,
+    },
+    /// No version was active before the present one.
+    #[error("no version of {0:?} was active before the present one: activate one by its number")]
+    NothingBefore(String),
+    /// A key has this name.
+    #[error("there is a key {0:?} already: choose another name, or disable it first")]
+    KeyExists(String),
+    /// There is no such key.
+    #[error("there is no key {0:?} that is not disabled")]
+    NoKey(String),
+}
+
+impl Registry {
+    /// The deployment of a name.
+    #[must_use]
+    pub fn deployment(&self, name: &str) -> Option<&StoredDeployment> {
+        self.deployments.iter().find(|deployment| deployment.name == name)
+    }
+
+    fn find(&mut self, name: &str) -> Result<&mut StoredDeployment, ChangeError> {
+        let found = self.deployments.iter_mut().find(|deployment| deployment.name == name);
+        found.ok_or_else(|| ChangeError::NoDeployment(name.to_owned()))
+    }
+
+    /// Applies a change.
+    ///
+    /// # Errors
+    /// If it does not fit; the registry is as before then.
+    pub fn apply(&mut self, change: Change, now: Time) -> Result<Changed, ChangeError> {
+        let changed = match change {
+            Change::PutDeployment { name, mode } => self.put_deployment(name, mode, now),
+            Change::DeleteDeployment { name } => {
+                self.find(&name)?;
+                self.deployments.retain(|deployment| deployment.name != name);
+                Changed::default()
+            }
+            Change::AddVersion { deployment, version, activate } => {
+                let deployment = self.find(&deployment)?;
+                let changed = deployment.add_version(version, now);
+                if let Some(number) = changed.version.filter(|_| activate) {
+                    deployment.activate(number);
+                }
+                changed
+            }
+            Change::Activate { deployment: name, version } => {
+                let deployment = self.find(&name)?;
+                if deployment.version(version).is_none() {
+                    return Err(ChangeError::NoVersion { deployment: name, version });
+                }
+                deployment.activate(version);
+                Changed { version: Some(version), created: false }
+            }
+            Change::RollBack { deployment: name } => {
+                let deployment = self.find(&name)?;
+                if deployment.activations.len() < 2 {
+                    return Err(ChangeError::NothingBefore(name));
+                }
+                deployment.activations.pop();
+                Changed { version: deployment.active(), created: false }
+            }
+            Change::SetOracle { deployment, oracle, available } => {
+                let unavailable = &mut self.find(&deployment)?.unavailable;
+                let created = if available { unavailable.remove(&oracle) } else { unavailable.insert(oracle) };
+                Changed { version: None, created }
+            }
+            Change::AddKey { name, public, secret_hash, scopes, rate } => {
+                if self.keys.iter().any(|key| key.name == name && !key.disabled) {
+                    return Err(ChangeError::KeyExists(name));
+                }
+                let number = self.keys.len() as i64 + 1;
+                self.keys.push(Key { number, name, public, secret_hash, scopes, rate, disabled: false, created: now });
+                Changed { version: None, created: true }
+            }
+            Change::DisableKey { name } => {
+                let key = self.keys.iter_mut().find(|key| key.name == name && !key.disabled);
+                key.ok_or(ChangeError::NoKey(name))?.disabled = true;
+                Changed::default()
+            }
+        };
+        self.generation += 1;
+        Ok(changed)
+    }
+
+    fn put_deployment(&mut self, name: String, mode: Option<Mode>, now: Time) -> Changed {
+        if let Ok(deployment) = self.find(&name) {
+            deployment.mode = mode.unwrap_or(deployment.mode);
+            return Changed::default();
+        }
+        self.last_deployment += 1;
+        self.deployments.push(StoredDeployment {
+            id: DeploymentId(self.last_deployment),
+            name,
+            mode: mode.unwrap_or_default(),
+            activations: Vec::new(),
+            unavailable: BTreeSet::new(),
+            versions: Vec::new(),
+            created: now,
+        });
+        self.deployments.sort_by(|a, b| a.name.cmp(&b.name));
+        Changed { version: None, created: true }
+    }
+}
+
+impl StoredDeployment {
+    /// Adds a version, unless the newest one is the same.
+    fn add_version(&mut self, version: NewVersion, now: Time) -> Changed {
+        let NewVersion { router, policy, task } = version;
+        if let Some(newest) = self.versions.last().filter(|newest| newest.policy == policy && newest.router == router) {
+            return Changed { version: Some(newest.number), created: false };
+        }
+        let number = self.versions.last().map_or(1, |newest| newest.number + 1);
+        self.versions.push(StoredVersion { number, router, policy, task, created: now });
+        Changed { version: Some(number), created: true }
+    }
+
+    /// Makes a version the active one, unless it is.
+    fn activate(&mut self, version: u32) {
+        if self.active() != Some(version) {
+            self.activations.push(version);
+            // Rolling back further than this is done by number.
+            let extra = self.activations.len().saturating_sub(MAX_ACTIVATIONS);
+            self.activations.drain(..extra);
+        }
+    }
+}
+
+/// One entry of the log of administration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct AdminEntry {
+    /// Its number.
+    pub number: u64,
+    /// When, in microseconds since 1970.
+    pub at: i64,
+    /// Who: the name of a key, `loopback`, `configuration` or `command line`.
+    pub by: String,
+    /// What was done.
+    pub what: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn version(task: &str) -> NewVersion {
+        NewVersion { router: None, policy: Sha256::of(task.as_bytes()), task: task.to_owned() }
+    }
+
+    fn add(task: &str) -> Change {
+        Change::AddVersion { deployment: "d".to_owned(), version: version(task), activate: true }
+    }
+
+    fn with_deployment() -> Registry {
+        let mut registry = Registry::default();
+        registry.apply(Change::PutDeployment { name: "d".to_owned(), mode: None }, Time(1)).unwrap();
+        registry
+    }
+
+    #[test]
+    fn rolling_back_activates_the_version_before() {
+        let mut registry = with_deployment();
+        let roll_back = Change::RollBack { deployment: "d".to_owned() };
+        for (number, task) in [(1, "a"), (2, "b"), (3, "c")] {
+            let changed = registry.apply(add(task), Time(2)).unwrap();
+            assert_eq!(changed, Changed { version: Some(number), created: true });
+        }
+        for before in [2, 1] {
+            assert_eq!(registry.apply(roll_back.clone(), Time(3)).unwrap().version, Some(before));
+            assert_eq!(registry.deployments[0].active(), Some(before));
+        }
+        let generation = registry.generation;
+        assert_eq!(registry.apply(roll_back, Time(4)), Err(ChangeError::NothingBefore("d".to_owned())));
+        assert_eq!(registry.generation, generation, "a refused change changes nothing");
+    }
+
+    #[test]
+    fn the_same_version_is_added_once() {
+        let mut registry = with_deployment();
+        registry.apply(add("a"), Time(2)).unwrap();
+        let again = registry.apply(add("a"), Time(3)).unwrap();
+        assert_eq!(again, Changed { version: Some(1), created: false });
+        assert_eq!(registry.deployments[0].activations, [1]);
+    }
+
+    #[test]
+    fn numbers_of_deployments_are_not_used_again() {
+        let mut registry = with_deployment();
+        let first = registry.deployments[0].id;
+        registry.apply(Change::DeleteDeployment { name: "d".to_owned() }, Time(2)).unwrap();
+        registry.apply(Change::PutDeployment { name: "d".to_owned(), mode: Some(Mode::Shadow) }, Time(3)).unwrap();
+        assert!(registry.deployments[0].id > first);
+        assert_eq!(registry.deployments[0].mode, Mode::Shadow);
+    }
+
+    #[test]
+    fn documents_come_back_as_they_were() {
+        let mut registry = with_deployment();
+        registry.apply(add("a"), Time(2)).unwrap();
+        let scopes = BTreeSet::from([Scope::Decide, Scope::Read]);
+        let secret_hash = Sha256::of(b"secret");
+        let (name, public) = ("app".to_owned(), "x1".to_owned());
+        registry.apply(Change::AddKey { name, public, secret_hash, scopes, rate: Some(10) }, Time(3)).unwrap();
+        let text = serde_json::to_string(&registry).unwrap();
+        assert_eq!(serde_json::from_str::<Registry>(&text).unwrap(), registry);
+    }
+
+    #[test]
+    fn keys_have_one_name_each_until_they_are_disabled() {
+        let mut registry = Registry::default();
+        let add = || Change::AddKey {
+            name: "app".to_owned(),
+            public: "x".to_owned(),
+            secret_hash: Sha256::of(b"s"),
+            scopes: BTreeSet::from([Scope::Decide]),
+            rate: None,
+        };
+        let disable = || Change::DisableKey { name: "app".to_owned() };
+        registry.apply(add(), Time(1)).unwrap();
+        assert_eq!(registry.apply(add(), Time(2)), Err(ChangeError::KeyExists("app".to_owned())));
+        registry.apply(disable(), Time(3)).unwrap();
+        assert_eq!(registry.apply(disable(), Time(4)), Err(ChangeError::NoKey("app".to_owned())));
+        registry.apply(add(), Time(5)).unwrap();
+        assert_eq!(registry.keys.iter().map(|key| key.number).collect::<Vec<_>>(), [1, 2]);
+    }
+}

@@ -1,0 +1,394 @@
+//! A store in SQLite files: one for the registry and files, and a folder of segments for the log.
+//!
+//! One process uses them at a time. A thread of its own writes the log and commits whatever waits for it together.
+
+mod rows;
+mod segments;
+mod writer;
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+use tokio::sync::{Semaphore, mpsc, oneshot};
+use uuid::Uuid;
+
+use super::{AdminEntry, Appended, Change, Changed, LogQuery, Record, Registry, Reply, Sha256, Store, StoreError};
+use crate::clock::Time;
+use segments::Segment;
+use writer::{Append, Segments, Writer};
+
+/// How long a connection waits for another one to finish.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The oldest SQLite whose write-ahead log is safe with several connections.
+const MIN_SQLITE_VERSION: i32 = 3_051_003;
+
+/// The version of the tables of the main file.
+const VERSION: i64 = 1;
+
+const SCHEMA: &str = "
+CREATE TABLE registry (document TEXT NOT NULL) STRICT;
+CREATE TABLE files (sha256 BLOB PRIMARY KEY, bytes BLOB NOT NULL) STRICT;
+CREATE TABLE admin_log (number INTEGER PRIMARY KEY, at INTEGER NOT NULL, by TEXT NOT NULL, what TEXT NOT NULL) STRICT;
+";
+
+/// How a store in SQLite writes its log.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct Settings {
+    /// Whether each commit waits until the disk has it, so that it also survives a loss of power.
+    pub is_durable: bool,
+    /// The most rows that may wait to be committed.
+    pub queue_rows: usize,
+    /// The size at which a log segment is replaced by a new one.
+    pub segment_bytes: u64,
+    /// Called after each commit with the time that it took.
+    pub observe_commit: Arc<dyn Fn(Duration) + Send + Sync>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { is_durable: false, queue_rows: 1 << 16, segment_bytes: 64 << 20, observe_commit: Arc::new(|_| {}) }
+    }
+}
+
+impl std::fmt::Debug for Settings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { is_durable, queue_rows, segment_bytes, .. } = self;
+        f.debug_struct("Settings")
+            .field("is_durable", is_durable)
+            .field("queue_rows", queue_rows)
+            .field("segment_bytes", segment_bytes)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A store in SQLite files.
+#[derive(Debug)]
+pub struct SqliteStore {
+    main: Arc<Mutex<Connection>>,
+    folder: PathBuf,
+    segments: Segments,
+    settings: Settings,
+    /// `None` once the store is closed.
+    queue: Mutex<Option<mpsc::Sender<Append>>>,
+    places: Arc<Semaphore>,
+    is_closing: Arc<AtomicBool>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    /// Held while the store is open, so that no second process opens it.
+    _lock: File,
+}
+
+/// What a caller is told of an error of SQLite.
+fn unavailable(error: &rusqlite::Error) -> StoreError {
+    StoreError::Unavailable(error.to_string())
+}
+
+impl SqliteStore {
+    /// Opens a store, or makes it if there is none. The log is in the folder `<path>-log`.
+    ///
+    /// # Errors
+    /// If the files cannot be opened, another process has them open, or they are of a newer version.
+    pub fn open(path: impl AsRef<Path>, settings: Settings) -> Result<Self, StoreError> {
+        let path = path.as_ref();
+        if rusqlite::version_number() < MIN_SQLITE_VERSION {
+            let version = rusqlite::version();
+            return Err(StoreError::Unavailable(format!(
+                "SQLite {version} can lose committed rows: use 3.51.3 or newer"
+            )));
+        }
+        let beside = |suffix: &str| {
+            let mut name = path.as_os_str().to_owned();
+            name.push(suffix);
+            PathBuf::from(name)
+        };
+        let io = |e: std::io::Error| StoreError::Unavailable(format!("{}: {e}", path.display()));
+        let folder = beside("-log");
+        fs::create_dir_all(&folder).map_err(io)?;
+        let lock = File::create(beside("-lock")).map_err(io)?;
+        lock.try_lock().map_err(|_| {
+            let path = path.display();
+            StoreError::Unavailable(format!(
+                "{path} is in use by another process: one process at a time, or PostgreSQL"
+            ))
+        })?;
+        let main = open_main(path).map_err(|e| StoreError::Unavailable(format!("{}: {e}", path.display())))?;
+        let found = Segment::list(&folder).map_err(|e| unavailable(&e))?;
+        let segments: Segments = Arc::new(RwLock::new(found));
+        let is_closing = Arc::new(AtomicBool::new(false));
+        let (writer, closer) =
+            Writer::open(folder.clone(), settings.clone(), Arc::clone(&segments), Arc::clone(&is_closing))
+                .map_err(|e| unavailable(&e))?;
+        let (queue, appends) = mpsc::channel(settings.queue_rows.max(1));
+        let writer = std::thread::Builder::new().name("write-log".to_owned()).spawn(move || writer.run(appends));
+        let writer = writer.map_err(io)?;
+        Ok(Self {
+            main: Arc::new(Mutex::new(main)),
+            folder,
+            segments,
+            places: Arc::new(Semaphore::new(settings.queue_rows)),
+            settings,
+            queue: Mutex::new(Some(queue)),
+            is_closing,
+            threads: Mutex::new(vec![writer, closer]),
+            _lock: lock,
+        })
+    }
+
+    fn all_segments(&self) -> Vec<Arc<Segment>> {
+        self.segments.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Works with the main file on a thread that may wait.
+    fn with_main<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Reply<'_, T> {
+        let main = Arc::clone(&self.main);
+        blocking(move || work(&mut main.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+}
+
+/// Runs work that waits for the disk on a thread where it stops nobody else.
+fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, StoreError> + Send + 'static) -> Reply<'static, T> {
+    Box::pin(async move {
+        match tokio::task::spawn_blocking(work).await {
+            Ok(done) => done,
+            Err(error) => Err(StoreError::Unavailable(format!("the work was stopped: {error}"))),
+        }
+    })
+}
+
+fn open_main(path: &Path) -> rusqlite::Result<Connection> {
+    let mut connection = Connection::open(path)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let version: i64 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    match version {
+        0 => transaction.execute_batch(&format!("{SCHEMA} PRAGMA user_version = {VERSION};"))?,
+        VERSION => {}
+        newer => {
+            let reason = format!("its format is {newer}, this program reads format {VERSION}: use a newer pointsman");
+            return Err(segments::unusable(&reason));
+        }
+    }
+    transaction.commit()?;
+    Ok(connection)
+}
+
+fn read_registry(connection: &Connection) -> Result<Registry, StoreError> {
+    let text: Option<String> = connection
+        .query_row("SELECT document FROM registry", [], |row| row.get(0))
+        .optional()
+        .map_err(|e| unavailable(&e))?;
+    match text {
+        None => Ok(Registry::default()),
+        Some(text) => serde_json::from_str(&text).map_err(|e| StoreError::Damaged(format!("the registry: {e}"))),
+    }
+}
+
+fn change_registry(connection: &mut Connection, change: Change, by: &str) -> Result<Changed, StoreError> {
+    let transaction =
+        connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(|e| unavailable(&e))?;
+    let mut registry = read_registry(&transaction)?;
+    let (now, what) = (Time::now(), change.describe());
+    let changed = registry.apply(change, now)?;
+    let document = serde_json::to_string(&registry).map_err(|e| StoreError::Damaged(e.to_string()))?;
+    let write = || {
+        transaction.execute("DELETE FROM registry", [])?;
+        transaction.execute("INSERT INTO registry VALUES (?1)", params![document])?;
+        let sql = "INSERT INTO admin_log (at, by, what) VALUES (?1, ?2, ?3)";
+        transaction.execute(sql, params![now.0, by, what])
+    };
+    write().map_err(|e| unavailable(&e))?;
+    transaction.commit().map_err(|e| unavailable(&e))?;
+    Ok(changed)
+}
+
+/// Reads the registry of a store, also while a service uses it.
+///
+/// # Errors
+/// If the file cannot be read.
+pub fn registry_at(path: impl AsRef<Path>) -> Result<Registry, StoreError> {
+    read_registry(&open_main(path.as_ref()).map_err(|e| unavailable(&e))?)
+}
+
+/// Changes the registry of a store, also while a service uses it, which then follows within a second.
+///
+/// # Errors
+/// If the file cannot be written or the change is refused.
+pub fn change_at(path: impl AsRef<Path>, change: Change, by: &str) -> Result<Changed, StoreError> {
+    change_registry(&mut open_main(path.as_ref()).map_err(|e| unavailable(&e))?, change, by)
+}
+
+/// Decisions of several segments in the order of their ids.
+fn read_decisions(segments: &[Arc<Segment>], query: &LogQuery) -> rusqlite::Result<Vec<Record>> {
+    let (first, end) = query.ids();
+    let mut page: Vec<Record> = Vec::new();
+    for segment in segments.iter().filter(|segment| segment.overlaps(first, end)) {
+        // Ids are made before the commit, so that those of two segments may interleave.
+        let last = page.get(query.limit.wrapping_sub(1)).map(|record| record.id);
+        if last.is_some_and(|last| !segment.overlaps(first, Some(last))) {
+            continue;
+        }
+        page.extend(segment.rows(query)?);
+        page.sort_by_key(|record| record.id);
+        page.truncate(query.limit);
+    }
+    Ok(page)
+}
+
+impl Store for SqliteStore {
+    fn append(&self, records: Arc<Vec<Record>>) -> Reply<'_, Vec<Appended>> {
+        Box::pin(async move {
+            let limit = self.settings.queue_rows;
+            let full = || StoreError::QueueFull { limit };
+            let closed = || StoreError::Unavailable("it is closed".to_owned());
+            let rows = u32::try_from(records.len()).map_err(|_| full())?;
+            let places = Arc::clone(&self.places).try_acquire_many_owned(rows).map_err(|_| full())?;
+            let (reply, answer) = oneshot::channel();
+            let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner).clone().ok_or_else(closed)?;
+            queue.try_send(Append { records, reply, places }).map_err(|_| full())?;
+            answer.await.map_err(|_| closed())?
+        })
+    }
+
+    fn decision(&self, id: Uuid) -> Reply<'_, Option<Record>> {
+        let segments = self.all_segments();
+        blocking(move || {
+            let holding = segments
+                .iter()
+                .filter(|segment| segment.overlaps(id, Uuid::from_u128(id.as_u128().saturating_add(1)).into()));
+            for segment in holding {
+                let found = segment.read(|connection| segments::find(connection, id)).map_err(|e| unavailable(&e))?;
+                if found.is_some() {
+                    return Ok(found);
+                }
+            }
+            Ok(None)
+        })
+    }
+
+    fn decisions(&self, query: LogQuery) -> Reply<'_, Vec<Record>> {
+        let segments = self.all_segments();
+        blocking(move || read_decisions(&segments, &query).map_err(|e| unavailable(&e)))
+    }
+
+    fn largest_id(&self) -> Reply<'_, Option<Uuid>> {
+        let segments = self.all_segments();
+        let range = |segment: &Arc<Segment>| *segment.range.lock().unwrap_or_else(PoisonError::into_inner);
+        let largest = segments.iter().filter_map(range).map(|(_, most)| most).max();
+        Box::pin(std::future::ready(Ok(largest)))
+    }
+
+    fn waiting_rows(&self) -> usize {
+        self.settings.queue_rows - self.places.available_permits().min(self.settings.queue_rows)
+    }
+
+    fn registry(&self) -> Reply<'_, Registry> {
+        self.with_main(|connection| read_registry(connection))
+    }
+
+    fn generation(&self) -> Reply<'_, u64> {
+        self.with_main(|connection| {
+            let sql = "SELECT document ->> '$.generation' FROM registry";
+            let found: Option<i64> =
+                connection.query_row(sql, [], |row| row.get(0)).optional().map_err(|e| unavailable(&e))?;
+            Ok(found.map_or(0, i64::cast_unsigned))
+        })
+    }
+
+    fn change(&self, change: Change, by: String) -> Reply<'_, Changed> {
+        self.with_main(move |connection| change_registry(connection, change, &by))
+    }
+
+    fn add_file(&self, bytes: Vec<u8>) -> Reply<'_, Sha256> {
+        self.with_main(move |connection| {
+            let hash = Sha256::of(&bytes);
+            let sql = "INSERT OR IGNORE INTO files VALUES (?1, ?2)";
+            connection.execute(sql, params![hash.0, bytes]).map_err(|e| unavailable(&e))?;
+            Ok(hash)
+        })
+    }
+
+    fn file(&self, hash: Sha256) -> Reply<'_, Option<Vec<u8>>> {
+        self.with_main(move |connection| {
+            let sql = "SELECT bytes FROM files WHERE sha256 = ?1";
+            connection.query_row(sql, params![hash.0], |row| row.get(0)).optional().map_err(|e| unavailable(&e))
+        })
+    }
+
+    fn admin_log(&self, after: u64, limit: usize) -> Reply<'_, Vec<AdminEntry>> {
+        self.with_main(move |connection| {
+            let read = || {
+                let sql = "SELECT number, at, by, what FROM admin_log WHERE number > ?1 ORDER BY number LIMIT ?2";
+                let mut statement = connection.prepare_cached(sql)?;
+                let (after, limit) =
+                    (i64::try_from(after).unwrap_or(i64::MAX), i64::try_from(limit).unwrap_or(i64::MAX));
+                let entries = statement.query_map(params![after, limit], |row| {
+                    let number = row.get::<_, i64>(0)?.cast_unsigned();
+                    Ok(AdminEntry { number, at: row.get(1)?, by: row.get(2)?, what: row.get(3)? })
+                })?;
+                entries.collect::<rusqlite::Result<Vec<_>>>()
+            };
+            read().map_err(|e| unavailable(&e))
+        })
+    }
+
+    fn prune(&self, decisions_before: Option<Time>, inputs_before: Option<Time>) -> Reply<'_, ()> {
+        let segments = Arc::clone(&self.segments);
+        blocking(move || {
+            let closed = |segment: &&Arc<Segment>| segment.is_closed();
+            let all = segments.read().unwrap_or_else(PoisonError::into_inner).clone();
+            for segment in all.iter().filter(closed) {
+                if decisions_before.is_some_and(|time| segment.is_before(time)) {
+                    segments
+                        .write()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .retain(|other| other.number != segment.number);
+                    segment.delete().map_err(|e| StoreError::Unavailable(e.to_string()))?;
+                } else if inputs_before.is_some_and(|time| segment.is_before(time)) {
+                    segment.delete_inputs().map_err(|e| unavailable(&e))?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn check(&self) -> Reply<'_, ()> {
+        let probe = self.folder.join("probe");
+        let waiting = self.append(Arc::default());
+        Box::pin(async move {
+            // A commit of no rows writes nothing, so that a full disk shows only when something is written.
+            waiting.await?;
+            blocking(move || {
+                let write = fs::write(&probe, [0; 4096]).and_then(|()| fs::remove_file(&probe));
+                write.map_err(|e| StoreError::Unavailable(format!("{}: {e}", probe.display())))
+            })
+            .await
+        })
+    }
+
+    fn close(&self) -> Reply<'_, ()> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.is_closing.store(true, Ordering::Release);
+        let threads: Vec<JoinHandle<()>> =
+            self.threads.lock().unwrap_or_else(PoisonError::into_inner).drain(..).collect();
+        let main = Arc::clone(&self.main);
+        blocking(move || {
+            for thread in threads {
+                thread.join().map_err(|_| StoreError::Unavailable("a thread of the log panicked".to_owned()))?;
+            }
+            let connection = main.lock().unwrap_or_else(PoisonError::into_inner);
+            connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").map_err(|e| unavailable(&e))
+        })
+    }
+}

@@ -1,0 +1,340 @@
+//! Log segments: files that the log is divided into.
+//!
+//! SQLite writes committed rows to a write-ahead log first and moves them into the database file at a checkpoint. A checkpoint of a file
+//! that is being written stops the writer for a long time. So only the newest segment is written, and never checkpointed; it is
+//! replaced by a new one when it is large or a day is over, and then checkpointed by another thread.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use fastbloom::BloomFilter;
+use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
+use uuid::Uuid;
+
+use super::super::{LogQuery, Record};
+use super::rows;
+use crate::clock::Time;
+
+/// The version of the tables of a segment.
+const VERSION: i64 = 1;
+
+/// The share of ids that a closed segment is searched for in vain.
+const FALSE_POSITIVES: f64 = 0.001;
+
+/// One file of the log.
+#[derive(Debug)]
+pub(super) struct Segment {
+    pub(super) number: u64,
+    pub(super) path: PathBuf,
+    /// The smallest and the largest id; `None` while it has no rows.
+    pub(super) range: Mutex<Option<(Uuid, Uuid)>>,
+    /// The callers' ids in it, once it is closed; `None` before, or if there are none.
+    ids: RwLock<Closed>,
+    /// One connection for readers.
+    reader: Mutex<Option<Connection>>,
+}
+
+/// Whether a segment is closed, and which callers' ids it may contain.
+#[derive(Debug, Clone, Default)]
+enum Closed {
+    #[default]
+    No,
+    WithoutIds,
+    With(Arc<BloomFilter>),
+}
+
+/// The caller's own id of a decision, with what makes it unique.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct ClientId<'a> {
+    pub(super) deployment: i64,
+    pub(super) key: i64,
+    pub(super) id: &'a str,
+}
+
+impl<'a> ClientId<'a> {
+    pub(super) fn of(record: &'a Record) -> Option<Self> {
+        let id = record.client_id.as_deref()?;
+        Some(Self { deployment: record.deployment.0, key: record.key, id })
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Segment {
+    /// The segments of a folder, oldest first. Files of other names are left alone.
+    pub(super) fn list(folder: &Path) -> rusqlite::Result<Vec<Arc<Self>>> {
+        let unreadable = |e: io::Error| unusable(&format!("{}: {e}", folder.display()));
+        let mut found = Vec::new();
+        for entry in fs::read_dir(folder).map_err(unreadable)? {
+            let path = entry.map_err(unreadable)?.path();
+            let stem = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(".db"));
+            if let Some(number) = stem.and_then(|stem| stem.parse().ok()) {
+                found.push(Arc::new(Self::open(number, path)?));
+            }
+        }
+        found.sort_by_key(|segment| segment.number);
+        Ok(found)
+    }
+
+    fn open(number: u64, path: PathBuf) -> rusqlite::Result<Self> {
+        let segment = Self::new(number, path);
+        let connection = segment.connect()?;
+        let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+        if version == 0 {
+            // The process ended before the tables were made.
+            create_tables(&connection)?;
+        } else if version != VERSION {
+            let path = segment.path.display();
+            return Err(unusable(&format!("{path} has format {version}, this program reads format {VERSION}")));
+        }
+        let range = connection.query_row("SELECT min(id), max(id) FROM decisions", [], |row| {
+            let ids = (row.get::<_, Option<[u8; 16]>>(0)?, row.get::<_, Option<[u8; 16]>>(1)?);
+            Ok(ids.0.zip(ids.1).map(|(least, most)| (Uuid::from_bytes(least), Uuid::from_bytes(most))))
+        })?;
+        *lock(&segment.range) = range;
+        let closed = read_closed(&connection)?;
+        *segment.ids.write().unwrap_or_else(PoisonError::into_inner) = closed;
+        Ok(segment)
+    }
+
+    fn new(number: u64, path: PathBuf) -> Self {
+        Self { number, path, range: Mutex::new(None), ids: RwLock::default(), reader: Mutex::new(None) }
+    }
+
+    /// Makes a new segment.
+    pub(super) fn create(folder: &Path, number: u64) -> rusqlite::Result<Arc<Self>> {
+        let segment = Self::new(number, folder.join(format!("{number:08}.db")));
+        create_tables(&segment.connect()?)?;
+        Ok(Arc::new(segment))
+    }
+
+    /// A new connection to the file.
+    fn connect(&self) -> rusqlite::Result<Connection> {
+        let connection = Connection::open(&self.path)?;
+        connection.pragma_update(None, "journal_mode", "WAL")?;
+        connection.busy_timeout(super::BUSY_TIMEOUT)?;
+        Ok(connection)
+    }
+
+    /// A connection that writes and never checkpoints.
+    pub(super) fn writer(&self, is_durable: bool) -> rusqlite::Result<Connection> {
+        let connection = self.connect()?;
+        connection.pragma_update(None, "synchronous", if is_durable { "FULL" } else { "NORMAL" })?;
+        connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+        connection.set_prepared_statement_cache_capacity(16);
+        Ok(connection)
+    }
+
+    /// Whether the segment was closed.
+    pub(super) fn is_closed(&self) -> bool {
+        !matches!(*self.ids.read().unwrap_or_else(PoisonError::into_inner), Closed::No)
+    }
+
+    /// The size of the rows that no checkpoint has moved yet, in bytes.
+    pub(super) fn bytes_in_wal(&self) -> u64 {
+        let mut path = self.path.clone().into_os_string();
+        path.push("-wal");
+        fs::metadata(path).map_or(0, |file| file.len())
+    }
+
+    /// Counts these ids as contained.
+    pub(super) fn extend_range(&self, ids: impl Iterator<Item = Uuid>) {
+        let mut range = lock(&self.range);
+        for id in ids {
+            *range = Some(range.map_or((id, id), |(least, most)| (least.min(id), most.max(id))));
+        }
+    }
+
+    /// Moves all rows into the database file and notes which callers' ids there are, after the last row was written.
+    pub(super) fn close(&self) -> rusqlite::Result<()> {
+        let connection = self.connect()?;
+        let closed = match read_closed(&connection)? {
+            Closed::No => {
+                let filter = filter_of_ids(&connection)?;
+                let stored = filter.as_ref().map(encode);
+                connection.execute("INSERT INTO closed VALUES (?1)", params![stored])?;
+                filter.map_or(Closed::WithoutIds, |filter| Closed::With(Arc::new(filter)))
+            }
+            closed => closed,
+        };
+        let busy: i64 = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+        if busy != 0 {
+            return Err(unusable("a reader kept the checkpoint of a log segment waiting"));
+        }
+        *self.ids.write().unwrap_or_else(PoisonError::into_inner) = closed;
+        Ok(())
+    }
+
+    /// Whether the segment may contain a caller's id: always if it is not closed yet.
+    pub(super) fn may_contain(&self, client: ClientId<'_>) -> bool {
+        match &*self.ids.read().unwrap_or_else(PoisonError::into_inner) {
+            Closed::No => true,
+            Closed::WithoutIds => false,
+            Closed::With(filter) => filter.contains(&client),
+        }
+    }
+
+    /// Reads with the segment's one connection for readers.
+    pub(super) fn read<T>(&self, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> rusqlite::Result<T> {
+        let mut reader = lock(&self.reader);
+        let connection = match reader.take() {
+            Some(connection) => connection,
+            None => {
+                let connection = Connection::open_with_flags(&self.path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+                connection.busy_timeout(super::BUSY_TIMEOUT)?;
+                connection.pragma_update(None, "query_only", true)?;
+                connection
+            }
+        };
+        let found = read(&connection);
+        *reader = Some(connection);
+        found
+    }
+
+    /// Gives the readers' connection up.
+    pub(super) fn release(&self) {
+        *lock(&self.reader) = None;
+    }
+
+    /// Whether some of its ids are from `first` on and before `end`.
+    pub(super) fn overlaps(&self, first: Uuid, end: Option<Uuid>) -> bool {
+        lock(&self.range).is_some_and(|(least, most)| most >= first && end.is_none_or(|end| least < end))
+    }
+
+    /// Whether all its decisions were made before this time; not if there are none.
+    pub(super) fn is_before(&self, time: Time) -> bool {
+        lock(&self.range).is_some_and(|(_, most)| most < time.first_id())
+    }
+
+    /// Deletes its inputs and gives the space back.
+    pub(super) fn delete_inputs(&self) -> rusqlite::Result<()> {
+        let connection = self.connect()?;
+        if connection.execute("DELETE FROM inputs", [])? > 0 {
+            connection.execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE);")?;
+        }
+        Ok(())
+    }
+
+    /// Deletes the file.
+    pub(super) fn delete(&self) -> io::Result<()> {
+        self.release();
+        for suffix in ["-wal", "-shm", ""] {
+            let mut path = self.path.clone().into_os_string();
+            path.push(suffix);
+            match fs::remove_file(path) {
+                Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Rows of a query, in the order of their ids.
+    pub(super) fn rows(&self, query: &LogQuery) -> rusqlite::Result<Vec<Record>> {
+        let (first, end) = query.ids();
+        let end = end.unwrap_or(Uuid::max());
+        let tag = query.tag.as_ref().map(|(name, value)| (tag_path(name), value));
+        let sql = format!(
+            "SELECT {} FROM {} WHERE decisions.id >= ?1 AND decisions.id < ?2 AND deployment = ?3 AND (?4 IS NULL OR version = ?4) \
+             AND (?5 IS NULL OR cell = ?5) AND (?6 IS NULL OR tags ->> ?6 = ?7) ORDER BY decisions.id LIMIT ?8",
+            rows::COLUMNS,
+            rows::FROM
+        );
+        let limit = i64::try_from(query.limit).unwrap_or(i64::MAX);
+        self.read(|connection| {
+            let mut statement = connection.prepare_cached(&sql)?;
+            let (path, value) = tag.as_ref().map(|(path, value)| (path, *value)).unzip();
+            let found = statement.query_map(
+                params![
+                    first.as_bytes(),
+                    end.as_bytes(),
+                    query.deployment.0,
+                    query.version,
+                    query.cell,
+                    path,
+                    value,
+                    limit
+                ],
+                rows::read,
+            )?;
+            found.collect()
+        })
+    }
+}
+
+/// The row of an id, if it is there.
+pub(super) fn find(connection: &Connection, id: Uuid) -> rusqlite::Result<Option<Record>> {
+    let sql = format!("SELECT {} FROM {} WHERE decisions.id = ?1", rows::COLUMNS, rows::FROM);
+    connection.prepare_cached(&sql)?.query_row(params![id.as_bytes()], rows::read).optional()
+}
+
+/// The first decision on a caller's id, if there is one.
+pub(super) fn find_client_id(connection: &Connection, client: ClientId<'_>) -> rusqlite::Result<Option<Record>> {
+    let sql =
+        format!("SELECT {} FROM {} WHERE deployment = ?1 AND key = ?2 AND client_id = ?3", rows::COLUMNS, rows::FROM);
+    let ClientId { deployment, key, id } = client;
+    connection.prepare_cached(&sql)?.query_row(params![deployment, key, id], rows::read).optional()
+}
+
+fn create_tables(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch(&format!("BEGIN IMMEDIATE; {} PRAGMA user_version = {VERSION}; COMMIT;", rows::SCHEMA))
+}
+
+/// The path of a tag for SQLite's `->>`.
+fn tag_path(name: &str) -> String {
+    format!("$.\"{}\"", name.replace('"', "\\\""))
+}
+
+fn filter_of_ids(connection: &Connection) -> rusqlite::Result<Option<BloomFilter>> {
+    let count: u32 =
+        connection.query_row("SELECT count(*) FROM decisions WHERE client_id IS NOT NULL", [], |row| row.get(0))?;
+    if count == 0 {
+        return Ok(None);
+    }
+    let mut filter = BloomFilter::with_false_pos(FALSE_POSITIVES).seed(&0).expected_items(count as usize);
+    let mut statement =
+        connection.prepare("SELECT deployment, key, client_id FROM decisions WHERE client_id IS NOT NULL")?;
+    let mut found = statement.query([])?;
+    while let Some(row) = found.next()? {
+        let id: String = row.get(2)?;
+        filter.insert(&ClientId { deployment: row.get(0)?, key: row.get(1)?, id: &id });
+    }
+    Ok(Some(filter))
+}
+
+/// A filter as bytes: the number of its hashes, and its bits.
+fn encode(filter: &BloomFilter) -> Vec<u8> {
+    let words = filter.as_slice().iter().flat_map(|word| word.to_le_bytes());
+    filter.num_hashes().to_le_bytes().into_iter().chain(words).collect()
+}
+
+fn decode(bytes: &[u8]) -> Option<BloomFilter> {
+    let (hashes, bits) = bytes.split_first_chunk::<4>()?;
+    let (words, rest) = bits.as_chunks::<8>();
+    let hashes = u32::from_le_bytes(*hashes);
+    if words.is_empty() || !rest.is_empty() || !(1..=64).contains(&hashes) {
+        return None;
+    }
+    let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
+    Some(BloomFilter::from_vec(words).seed(&0).hashes(hashes))
+}
+
+fn read_closed(connection: &Connection) -> rusqlite::Result<Closed> {
+    let stored: Option<Option<Vec<u8>>> =
+        connection.query_row("SELECT ids FROM closed", [], |row| row.get(0)).optional()?;
+    Ok(match stored {
+        None => Closed::No,
+        Some(None) => Closed::WithoutIds,
+        // A filter that cannot be read is made anew when the segment is closed again.
+        Some(Some(bytes)) => decode(&bytes).map_or(Closed::No, |filter| Closed::With(Arc::new(filter))),
+    })
+}
+
+/// An error of SQLite with a reason of our own.
+pub(super) fn unusable(reason: &str) -> rusqlite::Error {
+    rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CANTOPEN), Some(reason.to_owned()))
+}

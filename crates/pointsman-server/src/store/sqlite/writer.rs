@@ -1,0 +1,279 @@
+//! The thread that writes the log: it commits whatever waits, then wakes those who wait for it.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, TransactionBehavior};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+
+use super::super::{Appended, Record, StoreError};
+use super::rows;
+use super::segments::{ClientId, Segment, find_client_id};
+use super::{Settings, unavailable};
+use crate::clock::Time;
+
+/// The most rows that are committed together, so that no caller waits for many others.
+const MAX_ROWS_PER_COMMIT: usize = 1024;
+
+/// How many commits pass between two looks at the size of the segment.
+const COMMITS_PER_LOOK: u32 = 64;
+
+/// How long the closing thread waits before it tries again what failed.
+const RETRY: Duration = Duration::from_secs(2);
+
+const MICROS_PER_DAY: i64 = 86_400_000_000;
+
+/// Records to be committed, and who waits for it.
+pub(super) struct Append {
+    pub(super) records: Arc<Vec<Record>>,
+    pub(super) reply: oneshot::Sender<Result<Vec<Appended>, StoreError>>,
+    /// The places of the records in the queue, which become free after the commit.
+    pub(super) places: OwnedSemaphorePermit,
+}
+
+/// All segments, oldest first; the last one is written.
+pub(super) type Segments = Arc<RwLock<Vec<Arc<Segment>>>>;
+
+/// The writing thread's own state.
+pub(super) struct Writer {
+    settings: Settings,
+    segments: Segments,
+    current: Arc<Segment>,
+    connection: Connection,
+    /// New segments, made beforehand by the closing thread.
+    spare: Receiver<(Arc<Segment>, Connection)>,
+    /// Segments that are to be closed, with the connection that wrote them: dropping it moves rows, which takes time.
+    finished: SyncSender<(Arc<Segment>, Connection)>,
+    commits_since_look: u32,
+    /// The day of the first commit to the segment.
+    day: i64,
+}
+
+impl Writer {
+    /// Opens the newest segment, or makes the first one, and starts the closing thread.
+    pub(super) fn open(
+        folder: PathBuf,
+        settings: Settings,
+        segments: Segments,
+        is_closing: Arc<AtomicBool>,
+    ) -> rusqlite::Result<(Self, std::thread::JoinHandle<()>)> {
+        let newest = segments.read().unwrap_or_else(PoisonError::into_inner).last().cloned();
+        let current = match newest.filter(|newest| !newest.is_closed()) {
+            Some(newest) => newest,
+            None => {
+                let mut all = segments.write().unwrap_or_else(PoisonError::into_inner);
+                let number = all.last().map_or(1, |last| last.number + 1);
+                let first = Segment::create(&folder, number)?;
+                all.push(Arc::clone(&first));
+                first
+            }
+        };
+        let connection = current.writer(settings.is_durable)?;
+        let (spare_out, spare) = sync_channel(1);
+        let (finished, finished_in) = sync_channel(1024);
+        let closer = Closer {
+            folder,
+            is_durable: settings.is_durable,
+            next: current.number + 1,
+            waiting: segments
+                .read()
+                .unwrap_or_else(PoisonError::into_inner)
+                .iter()
+                .filter(|segment| segment.number != current.number && !segment.is_closed())
+                .cloned()
+                .collect(),
+            finished: finished_in,
+            spare: spare_out,
+            is_closing,
+        };
+        let thread = std::thread::Builder::new().name("close-log".to_owned()).spawn(move || closer.run());
+        let thread = thread.map_err(|e| super::segments::unusable(&format!("no thread for the log: {e}")))?;
+        let day = Time::now().0 / MICROS_PER_DAY;
+        Ok((Self { settings, segments, current, connection, spare, finished, commits_since_look: 0, day }, thread))
+    }
+
+    /// Commits until there is nobody left who could ask for it.
+    pub(super) fn run(mut self, mut queue: mpsc::Receiver<Append>) {
+        let mut batch = Vec::new();
+        while let Some(first) = queue.blocking_recv() {
+            let mut rows = first.records.len();
+            batch.push(first);
+            while rows < MAX_ROWS_PER_COMMIT {
+                let Ok(next) = queue.try_recv() else { break };
+                rows += next.records.len();
+                batch.push(next);
+            }
+            let start = Instant::now();
+            let outcome = self.commit(&batch);
+            (self.settings.observe_commit)(start.elapsed());
+            match outcome {
+                Ok(appended) => {
+                    for (append, appended) in batch.drain(..).zip(appended) {
+                        drop(append.places);
+                        // Nobody waits if the caller has gone; the decision is in the log all the same.
+                        let _ = append.reply.send(Ok(appended));
+                    }
+                }
+                Err(error) => {
+                    let error = unavailable(&error);
+                    tracing::error!(%error, "decisions could not be committed");
+                    for append in batch.drain(..) {
+                        let _ = append.reply.send(Err(error.clone()));
+                    }
+                }
+            }
+            self.rotate_if_due();
+        }
+        let _ = self.connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
+    }
+
+    fn commit(&mut self, batch: &[Append]) -> rusqlite::Result<Vec<Vec<Appended>>> {
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let mut new_ids: HashMap<ClientId<'_>, &Record> = HashMap::new();
+        let mut all = Vec::with_capacity(batch.len());
+        for append in batch {
+            let mut appended = Vec::with_capacity(append.records.len());
+            for record in append.records.iter() {
+                let existing = match ClientId::of(record) {
+                    None => None,
+                    Some(client) => match new_ids.get(&client) {
+                        Some(first) => Some(Record::clone(first)),
+                        None => find_existing(&transaction, &self.segments, &self.current, client)?,
+                    },
+                };
+                match existing {
+                    Some(first) => appended.push(Appended::Existing(Box::new(first))),
+                    None => {
+                        rows::insert(&transaction, record)?;
+                        if let Some(client) = ClientId::of(record) {
+                            new_ids.insert(client, record);
+                        }
+                        appended.push(Appended::Committed);
+                    }
+                }
+            }
+            all.push(appended);
+        }
+        transaction.commit()?;
+        self.current.extend_range(batch.iter().flat_map(|append| append.records.iter()).map(|record| record.id));
+        Ok(all)
+    }
+
+    /// Goes on in a new segment if the present one is large, or from another day.
+    fn rotate_if_due(&mut self) {
+        self.commits_since_look += 1;
+        if self.commits_since_look < COMMITS_PER_LOOK {
+            return;
+        }
+        self.commits_since_look = 0;
+        let today = Time::now().0 / MICROS_PER_DAY;
+        if self.current.bytes_in_wal() < self.settings.segment_bytes && today <= self.day {
+            return;
+        }
+        match self.spare.try_recv() {
+            Ok((segment, connection)) => {
+                self.segments.write().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&segment));
+                let finished = std::mem::replace(&mut self.current, segment);
+                let writer = std::mem::replace(&mut self.connection, connection);
+                self.day = today;
+                let _ = self.finished.try_send((finished, writer));
+            }
+            // The closing thread is behind: the present segment grows a little more.
+            Err(TryRecvError::Empty | TryRecvError::Disconnected) => {}
+        }
+    }
+}
+
+/// The first decision on a caller's id in the newest segment or in any other that may contain it.
+fn find_existing(
+    connection: &Connection,
+    segments: &Segments,
+    current: &Segment,
+    client: ClientId<'_>,
+) -> rusqlite::Result<Option<Record>> {
+    if let Some(found) = find_client_id(connection, client)? {
+        return Ok(Some(found));
+    }
+    let older: Vec<Arc<Segment>> = segments.read().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect();
+    for segment in older.iter().rev().filter(|segment| segment.number != current.number) {
+        if segment.may_contain(client) {
+            if let Some(found) = segment.read(|connection| find_client_id(connection, client))? {
+                return Ok(Some(found));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// The thread that makes new segments and closes finished ones.
+struct Closer {
+    folder: PathBuf,
+    is_durable: bool,
+    /// The number of the next new segment.
+    next: u64,
+    /// Segments that are not closed yet.
+    waiting: Vec<Arc<Segment>>,
+    finished: Receiver<(Arc<Segment>, Connection)>,
+    spare: SyncSender<(Arc<Segment>, Connection)>,
+    is_closing: Arc<AtomicBool>,
+}
+
+impl Closer {
+    fn run(mut self) {
+        let mut spare = None;
+        loop {
+            if spare.is_none() {
+                spare = self.make_spare();
+            }
+            if let Some(made) = spare.take() {
+                spare = match self.spare.try_send(made) {
+                    Ok(()) => None,
+                    Err(std::sync::mpsc::TrySendError::Full(made)) => Some(made),
+                    Err(std::sync::mpsc::TrySendError::Disconnected(_)) => None,
+                };
+            }
+            self.waiting.retain(|segment| match segment.close() {
+                Ok(()) => false,
+                Err(error) => {
+                    tracing::warn!(%error, segment = segment.number, "a log segment could not be closed yet");
+                    true
+                }
+            });
+            match self.finished.recv_timeout(RETRY) {
+                Ok((segment, _writer)) => self.waiting.push(segment),
+                Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {}
+                Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => break,
+            }
+            if self.is_closing.load(Ordering::Acquire) {
+                break;
+            }
+        }
+        self.waiting.extend(self.finished.try_iter().map(|(segment, _writer)| segment));
+        for segment in &self.waiting {
+            if let Err(error) = segment.close() {
+                tracing::warn!(%error, segment = segment.number, "a log segment is closed at the next start");
+            }
+        }
+    }
+
+    fn make_spare(&mut self) -> Option<(Arc<Segment>, Connection)> {
+        let made = Segment::create(&self.folder, self.next).and_then(|segment| {
+            let connection = segment.writer(self.is_durable)?;
+            Ok((segment, connection))
+        });
+        match made {
+            Ok(made) => {
+                self.next += 1;
+                Some(made)
+            }
+            Err(error) => {
+                tracing::warn!(%error, "no new log segment can be made; the present one grows");
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! What every store must do.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use pointsman::Support;
+use pointsman::policy::Reason;
+use pointsman_server::clock::{Ids, Time};
+use pointsman_server::store::sqlite::{Settings, SqliteStore};
+use pointsman_server::store::{
+    Appended, Change, ChangeError, Degradation, DeploymentId, LogQuery, NewVersion, Outcome, Record, Scope, Sha256,
+    Store, StoreError,
+};
+use uuid::Uuid;
+
+fn record(ids: &Ids, client_id: Option<&str>) -> Record {
+    let (id, at) = ids.next();
+    Record {
+        id,
+        at,
+        deployment: DeploymentId(3),
+        version: 2,
+        key: 1,
+        client_id: client_id.map(str::to_owned),
+        tags: Some(r#"{"team":"a","quote\"d":"x"}"#.to_owned()),
+        input: Some(r#"{"text":"héllo"}"#.to_owned()),
+        prediction: vec![0.25, 0.5, 0.1 + 0.15],
+        features: vec![1.0, f64::NAN],
+        outcome: Outcome {
+            action: 1,
+            would: Some(2),
+            degraded: Some((1, Degradation::Limit)),
+            label: 1,
+            act: Some(0),
+            cell: 17,
+            support: Support::Sparse,
+            irreducible: Some(0.1 + 0.2),
+            reducible: None,
+            costs: vec![0.5, f64::NAN, 0.3],
+            margin: f64::INFINITY,
+            reason: Reason::Degraded,
+        },
+    }
+}
+
+/// Equal also where numbers are NaN.
+fn same(one: &Record, two: &Record) -> bool {
+    format!("{one:?}") == format!("{two:?}")
+}
+
+async fn append(store: &dyn Store, records: &[Record]) -> Vec<Appended> {
+    store.append(Arc::new(records.to_vec())).await.unwrap()
+}
+
+async fn records_come_back_as_they_were(store: &dyn Store) {
+    let ids = Ids::after(None);
+    let records = [record(&ids, None), record(&ids, Some("q"))];
+    assert_eq!(append(store, &records).await, [Appended::Committed, Appended::Committed]);
+    for record in &records {
+        let found = store.decision(record.id).await.unwrap().unwrap();
+        assert!(same(&found, record), "{found:?}");
+    }
+    assert!(store.decision(Uuid::from_u128(1)).await.unwrap().is_none());
+    assert_eq!(store.largest_id().await.unwrap(), Some(records[1].id));
+}
+
+async fn ids_of_callers_are_written_once(store: &dyn Store) {
+    let ids = Ids::after(store.largest_id().await.unwrap());
+    let first = record(&ids, Some("once"));
+    append(store, std::slice::from_ref(&first)).await;
+    let again = [record(&ids, Some("once")), record(&ids, Some("other")), record(&ids, Some("other"))];
+    let appended = append(store, &again).await;
+    let existing =
+        |appended: &Appended, wanted: &Record| matches!(appended, Appended::Existing(found) if same(found, wanted));
+    assert!(existing(&appended[0], &first), "{appended:?}");
+    assert_eq!(appended[1], Appended::Committed);
+    assert!(existing(&appended[2], &again[1]), "{appended:?}");
+    assert!(store.decision(again[0].id).await.unwrap().is_none());
+    // Another key or deployment has ids of its own.
+    let others = [
+        Record { key: 9, ..record(&ids, Some("once")) },
+        Record { deployment: DeploymentId(4), ..record(&ids, Some("once")) },
+    ];
+    assert_eq!(append(store, &others).await, [Appended::Committed, Appended::Committed]);
+}
+
+async fn pages_have_every_decision_once(store: &dyn Store) {
+    let ids = Ids::after(store.largest_id().await.unwrap());
+    let deployment = DeploymentId(50);
+    let make = |i: u32| {
+        let mut record = Record { deployment, version: 1 + i % 2, ..record(&ids, None) };
+        record.outcome.cell = i % 3;
+        record.tags = Some(format!(r#"{{"part":"{}"}}"#, i % 5));
+        record
+    };
+    let records: Vec<Record> = (0..250).map(make).collect();
+    for part in records.chunks(40) {
+        append(store, part).await;
+    }
+    let read = async |query: LogQuery| {
+        let (mut all, mut query) = (Vec::new(), query);
+        loop {
+            let page = store.decisions(query.clone()).await.unwrap();
+            let Some(last) = page.last() else { break };
+            query.after = Some(last.id);
+            assert!(page.len() <= query.limit);
+            all.extend(page.iter().map(|record| record.id));
+        }
+        all
+    };
+    let wanted = |keep: &dyn Fn(usize) -> bool| -> Vec<Uuid> {
+        records.iter().enumerate().filter(|(i, _)| keep(*i)).map(|(_, record)| record.id).collect()
+    };
+    for limit in [1, 7, 250, 1000] {
+        assert_eq!(read(LogQuery::all(deployment, limit)).await, wanted(&|_| true), "pages of {limit}");
+    }
+    let mut query = LogQuery::all(deployment, 16);
+    query.version = Some(2);
+    assert_eq!(read(query.clone()).await, wanted(&|i| i % 2 == 1));
+    query.cell = Some(1);
+    assert_eq!(read(query.clone()).await, wanted(&|i| i % 2 == 1 && i % 3 == 1));
+    query.tag = Some(("part".to_owned(), "4".to_owned()));
+    assert_eq!(read(query).await, wanted(&|i| i % 2 == 1 && i % 3 == 1 && i % 5 == 4));
+    let mut query = LogQuery::all(deployment, 100);
+    query.to = Some(Time(0));
+    assert!(read(query.clone()).await.is_empty());
+    (query.from, query.to) = (Some(Time(0)), Some(Time(Time::now().0 + 60_000_000)));
+    assert_eq!(read(query).await.len(), 250);
+    assert!(read(LogQuery::all(DeploymentId(51), 100)).await.is_empty());
+}
+
+async fn changes_are_logged_or_refused(store: &dyn Store) {
+    let change = async |change: Change| store.change(change, "tester".to_owned()).await;
+    let put = || Change::PutDeployment { name: "shop".to_owned(), mode: None };
+    let before = store.generation().await.unwrap();
+    assert!(change(put()).await.unwrap().created);
+    assert_eq!(store.generation().await.unwrap(), before + 1);
+    let hash = store.add_file(b"a file".to_vec()).await.unwrap();
+    assert_eq!(hash, Sha256::of(b"a file"));
+    assert_eq!(store.add_file(b"a file".to_vec()).await.unwrap(), hash);
+    assert_eq!(store.file(hash).await.unwrap().unwrap(), b"a file");
+    assert!(store.file(Sha256::of(b"none")).await.unwrap().is_none());
+    let version = NewVersion { router: None, policy: hash, task: "loss = \"brier\"".to_owned() };
+    let added = change(Change::AddVersion { deployment: "shop".to_owned(), version, activate: true }).await.unwrap();
+    assert_eq!(added.version, Some(1));
+    let refused = change(Change::Activate { deployment: "shop".to_owned(), version: 7 }).await;
+    assert!(matches!(refused, Err(StoreError::Refused(ChangeError::NoVersion { version: 7, .. }))), "{refused:?}");
+    let key = Change::AddKey {
+        name: "app".to_owned(),
+        public: "abc".to_owned(),
+        secret_hash: Sha256::of(b"canary-secret"),
+        scopes: BTreeSet::from([Scope::Decide]),
+        rate: None,
+    };
+    change(key).await.unwrap();
+    let registry = store.registry().await.unwrap();
+    assert_eq!(registry.deployment("shop").unwrap().active(), Some(1));
+    assert_eq!(registry.keys[0].name, "app");
+    let log = store.admin_log(0, 100).await.unwrap();
+    assert_eq!(log.len(), 3, "{log:?}");
+    assert!(log.iter().all(|entry| entry.by == "tester"));
+    assert_eq!(store.admin_log(log[1].number, 100).await.unwrap(), log[2..]);
+}
+
+/// Every promise of a store, in an order in which later ones see what earlier ones left.
+async fn conforms(store: &dyn Store) {
+    records_come_back_as_they_were(store).await;
+    ids_of_callers_are_written_once(store).await;
+    pages_have_every_decision_once(store).await;
+    changes_are_logged_or_refused(store).await;
+    store.check().await.unwrap();
+    store.close().await.unwrap();
+    let ids = Ids::after(None);
+    let closed = store.append(Arc::new(vec![record(&ids, None)])).await;
+    assert!(matches!(closed, Err(StoreError::Unavailable(_))), "{closed:?}");
+}
+
+#[tokio::test]
+async fn sqlite_conforms() {
+    let folder = tempfile::tempdir().unwrap();
+    conforms(&SqliteStore::open(folder.path().join("s.db"), Settings::default()).unwrap()).await;
+}
+
+#[tokio::test]
+async fn sqlite_conforms_with_small_segments_on_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut settings = Settings::default();
+    (settings.segment_bytes, settings.is_durable) = (1, true);
+    conforms(&SqliteStore::open(folder.path().join("s.db"), settings).unwrap()).await;
+}
+
+#[tokio::test]
+async fn ids_of_callers_are_found_in_closed_segments() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut settings = Settings::default();
+    settings.segment_bytes = 1 << 16;
+    let store = SqliteStore::open(folder.path().join("s.db"), settings.clone()).unwrap();
+    let ids = Ids::after(None);
+    let count = || {
+        std::fs::read_dir(folder.path().join("s.db-log"))
+            .unwrap()
+            .filter(|entry| entry.as_ref().unwrap().path().extension().is_some_and(|extension| extension == "db"))
+            .count()
+    };
+    let mut written = Vec::new();
+    while count() < 6 {
+        let next: Vec<Record> = (0..20).map(|i| record(&ids, Some(&format!("{}-{i}", written.len())))).collect();
+        append(&store, &next).await;
+        written.extend(next);
+        assert!(written.len() < 100_000, "segments are not replaced");
+    }
+    let check = async |store: &SqliteStore| {
+        for first in written.iter().step_by(37) {
+            let again = Record { id: ids.next().0, ..first.clone() };
+            let appended = append(store, &[again]).await;
+            assert!(matches!(&appended[0], Appended::Existing(found) if same(found, first)), "{appended:?}");
+            assert!(store.decision(first.id).await.unwrap().is_some());
+        }
+    };
+    check(&store).await;
+    store.close().await.unwrap();
+    drop(store);
+    let store = SqliteStore::open(folder.path().join("s.db"), settings).unwrap();
+    check(&store).await;
+    // What has expired is deleted file by file; the newest file stays.
+    let before = count();
+    store.prune(Some(Time(Time::now().0 + 60_000_000)), None).await.unwrap();
+    assert!(count() < before);
+    store.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn one_process_at_a_time_opens_a_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.db");
+    let store = SqliteStore::open(&path, Settings::default()).unwrap();
+    let second = SqliteStore::open(&path, Settings::default()).unwrap_err().to_string();
+    assert!(second.contains("in use by another process"), "{second}");
+    store.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_full_queue_is_refused_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut settings = Settings::default();
+    settings.queue_rows = 4;
+    let store = SqliteStore::open(folder.path().join("s.db"), settings).unwrap();
+    let ids = Ids::after(None);
+    let many: Vec<Record> = (0..5).map(|_| record(&ids, None)).collect();
+    let full = store.append(Arc::new(many)).await;
+    assert!(matches!(full, Err(StoreError::QueueFull { limit: 4 })), "{full:?}");
+    append(&store, &[record(&ids, None)]).await;
+    assert_eq!(store.waiting_rows(), 0);
+    store.close().await.unwrap();
+}

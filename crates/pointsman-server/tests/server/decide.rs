@@ -1,0 +1,202 @@
+//! Decisions over HTTP: equal to the core's, committed before they are answered, and refused with a reason.
+
+use pointsman::policy::AvailableRoutes;
+use pointsman::{Action, Partition, Router};
+use serde_json::{Value, json};
+
+use crate::support::{Service, policy, policy_with_features, task, world};
+
+const DECIDE: &str = "/v1/deployments/d/decide";
+
+#[tokio::test]
+async fn answers_equal_the_core_bit_for_bit() {
+    let queries = world(60, 7);
+    let table = world(800, 1);
+    let partitions =
+        [Partition::top_class(5), "features:words=3".parse().unwrap(), Partition::tree(), Partition::forest(20)];
+    for partition in partitions {
+        let router = Router::calibrate(&table, &partition).unwrap();
+        for task in [task(), task().budget(0.1).unwrap()] {
+            let policy = router.policy(&task).unwrap();
+            let service = Service::new().await;
+            service.deploy(&policy).await;
+            let uses_features = !policy.cells().features().is_empty();
+            for row in 0..queries.rows() {
+                let (prediction, features) = (queries.prediction(row), queries.features(row));
+                let features = if uses_features { features } else { &[] };
+                let decision = policy.decide_with(&prediction, features).unwrap();
+                let mut body = json!({"probs": prediction});
+                if uses_features {
+                    body["features"] = json!({"words": features[0], "of no use": 1.0});
+                }
+                let answer = service.post(DECIDE, body).await.ok();
+                assert_eq!(answer["action"], decision.action().to_string(), "{partition}");
+                assert_eq!(answer["cell"], decision.cell().0);
+                let costs: Vec<f64> =
+                    policy.task().action_names().iter().map(|name| answer["costs"][name].as_f64().unwrap()).collect();
+                let bits = |costs: &[f64]| costs.iter().map(|cost| cost.to_bits()).collect::<Vec<_>>();
+                assert_eq!(bits(&costs), bits(decision.costs()), "{partition}");
+                assert_eq!(answer["irreducible"].as_f64(), decision.irreducible());
+                assert_eq!(answer["reason"], decision.reason().name());
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_decision_can_be_read_at_once_and_after_a_restart() {
+    let service = Service::new().await;
+    service.deploy(&policy()).await;
+    let body = json!({"probs": {"other thing": 0.2, "billing": 0.5, "délivery": 0.3}, "tags": {"team": "a/b\""}, "input": {"text": "héllo"}});
+    let answer = service.post(DECIDE, body).await.ok();
+    let id = answer["decision_id"].as_str().unwrap().to_owned();
+    let check = |read: Value| {
+        assert_eq!(read["probs"], json!([0.5, 0.3, 0.2]));
+        assert_eq!(read["tags"], json!({"team": "a/b\""}));
+        assert_eq!(read["input"], json!({"text": "héllo"}));
+        assert_eq!(read["action"], answer["action"]);
+        assert_eq!(read["costs"], answer["costs"]);
+    };
+    check(service.get(&format!("/v1/decisions/{id}")).await.ok());
+    let listed = service.get("/v1/deployments/d/decisions?tag=team=a/b%22").await.ok();
+    assert_eq!(listed["decisions"].as_array().unwrap().len(), 1);
+    let service = service.restart().await;
+    check(service.get(&format!("/v1/decisions/{id}")).await.ok());
+    let later = service.post(DECIDE, json!({"probs": [0.1, 0.1, 0.8]})).await.ok();
+    assert!(later["decision_id"].as_str().unwrap() > id.as_str(), "ids go on in order");
+}
+
+#[tokio::test]
+async fn the_same_id_gives_the_first_decision_again() {
+    let service = Service::new().await;
+    service.deploy(&policy()).await;
+    let first = service.post(DECIDE, json!({"id": "q1", "probs": [0.9, 0.05, 0.05]})).await.ok();
+    let other = service.post(DECIDE, json!({"id": "q1", "probs": [0.1, 0.1, 0.8]})).await.ok();
+    assert_eq!(first, other);
+    let service = service.restart().await;
+    let again = service.post(DECIDE, json!({"rows": [{"id": "q1", "probs": [0.3, 0.3, 0.4]}, {"id": "q2", "probs": [0.3, 0.3, 0.4]}, {"id": "q2", "probs": [0.9, 0.1, 0.0]}]}));
+    let again = again.await.ok();
+    assert_eq!(again["rows"][0], first);
+    assert_eq!(again["rows"][1], again["rows"][2], "the same id twice in one batch");
+    let log = service.get("/v1/deployments/d/decisions").await.ok();
+    assert_eq!(log["decisions"].as_array().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn dry_runs_are_not_logged() {
+    let service = Service::new().await;
+    service.deploy(&policy()).await;
+    let answer = service.post(DECIDE, json!({"probs": [0.9, 0.05, 0.05], "dry_run": true, "explain": true})).await.ok();
+    assert!(answer["decision_id"].is_null());
+    assert!(answer["explanation"]["cell_name"].as_str().unwrap().contains("billing"));
+    let log = service.get("/v1/deployments/d/decisions").await.ok();
+    assert!(log["decisions"].as_array().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn batches_are_all_or_nothing() {
+    let service = Service::new().await;
+    service.deploy(&policy()).await;
+    let good = json!({"probs": [0.9, 0.05, 0.05]});
+    let problem = service.post(DECIDE, json!({"rows": [good, {"probs": [0.9, 0.5, 0.05]}]})).await.problem(422);
+    assert!(problem["pointer"].as_str().unwrap().starts_with("/rows/1/probs"), "{problem}");
+    let log = service.get("/v1/deployments/d/decisions").await.ok();
+    assert!(log["decisions"].as_array().unwrap().is_empty());
+    let answers = service.post(DECIDE, json!({"rows": [good, good]})).await.ok();
+    assert_eq!(answers["rows"].as_array().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn an_unavailable_oracle_leaves_the_choice() {
+    let service = Service::new().await;
+    let policy = policy();
+    service.deploy(&policy).await;
+    let down = AvailableRoutes::all().without(policy.task(), "expert").unwrap();
+    let queries = world(200, 9);
+    let routed = (0..queries.rows())
+        .map(|row| queries.prediction(row))
+        .find(|prediction| policy.decide(prediction).unwrap().action() == Action::Route("expert"));
+    let prediction = routed.expect("some query is routed");
+    let oracle = "/v1/deployments/d/oracles/expert";
+    service.put(oracle, json!({"available": false})).await.ok();
+    let answer = service.post(DECIDE, json!({"probs": prediction})).await.ok();
+    let expected = policy.decide(&prediction).unwrap().among(&down);
+    assert_eq!(answer["action"], expected.action().to_string());
+    assert_eq!(answer["degraded"], "unavailable");
+    assert_eq!(answer["wanted"], "route:expert");
+    service.put(oracle, json!({"available": true})).await.ok();
+    let answer = service.post(DECIDE, json!({"probs": prediction})).await.ok();
+    assert_eq!(answer["action"], "route:expert");
+    assert!(answer["degraded"].is_null());
+    service.put("/v1/deployments/d/oracles/nobody", json!({"available": true})).await.problem(404);
+}
+
+#[tokio::test]
+async fn shadow_mode_always_predicts_and_says_what_it_would_do() {
+    let service = Service::new().await;
+    let policy = policy();
+    service.deploy(&policy).await;
+    service.put("/v1/deployments/d", json!({"mode": "shadow"})).await.ok();
+    let queries = world(50, 3);
+    let mut seen = std::collections::BTreeSet::new();
+    for row in 0..queries.rows() {
+        let prediction = queries.prediction(row);
+        let answer = service.post(DECIDE, json!({"probs": prediction})).await.ok();
+        assert_eq!(answer["action"], "predict");
+        assert_eq!(answer["would"], policy.decide(&prediction).unwrap().action().to_string());
+        seen.insert(answer["would"].as_str().unwrap().to_owned());
+    }
+    assert!(seen.len() > 1, "{seen:?}");
+}
+
+#[tokio::test]
+async fn bad_requests_are_refused_with_the_field() {
+    let service = Service::new().await;
+    service.deploy(&policy_with_features()).await;
+    let good = json!({"words": 0.5});
+    let cases = [
+        (json!({"features": good}), 422, "/probs"),
+        (json!({"probs": [0.5, 0.5], "features": good}), 422, "/probs"),
+        (json!({"probs": [0.5, 0.7, 0.3], "features": good}), 422, "/probs"),
+        (json!({"probs": [0.5, -0.2, 0.7], "features": good}), 422, "/probs/1"),
+        (json!({"probs": [0.5, null, 0.5], "features": good}), 422, "/probs/1"),
+        (json!({"probs": [0.5, "x", 0.5], "features": good}), 422, "/probs/1"),
+        (json!({"probs": {"billing": 1.0}, "features": good}), 422, "/probs"),
+        (json!({"probs": {"billing": 0.5, "a/b": 0.5}, "features": good}), 422, "/probs/a~1b"),
+        (json!({"probs": [0.5, 0.3, 0.2]}), 422, "/features"),
+        (json!({"probs": [0.5, 0.3, 0.2], "features": [1.0, 2.0]}), 422, "/features"),
+        (json!({"probs": [0.5, 0.3, 0.2], "features": good, "tags": {"a": 1}}), 422, "/tags/a"),
+        (json!({"probs": [0.5, 0.3, 0.2], "features": good, "id": ""}), 422, "/id"),
+        (json!({"probs": [0.5, 0.3, 0.2], "features": good, "surprise": 1}), 422, "/surprise"),
+        (json!({"probs": [0.5, 0.3, 0.2], "features": good, "rows": []}), 422, "/rows"),
+        (json!("probs"), 422, ""),
+    ];
+    for (body, status, pointer) in cases {
+        let problem = service.post(DECIDE, body.clone()).await.problem(status);
+        assert_eq!(problem["pointer"].as_str().unwrap_or(""), pointer, "{body}: {problem}");
+    }
+    service.post("/v1/deployments/nobody/decide", json!({"probs": [1.0]})).await.problem(404);
+    service.get("/v1/decisions/00000000-0000-7000-8000-000000000000").await.problem(404);
+    service.get("/nowhere").await.problem(404);
+}
+
+#[tokio::test]
+async fn bodies_that_are_not_json_are_refused() {
+    use axum::http::Request;
+    let service = Service::new().await;
+    service.deploy(&policy()).await;
+    let deep = format!("{{\"probs\": {}1{}}}", "[".repeat(5000), "]".repeat(5000));
+    let send = |kind: &'static str, body: Vec<u8>| {
+        service.send(Request::post(DECIDE).header("content-type", kind).body(body.into()).unwrap())
+    };
+    for body in [&b"{"[..], b"", b"\xff\xfe", b"{\"probs\": [NaN, 0.5, 0.5]}", b"{\"probs\": [1.0, 0, 0]} x"] {
+        send("application/json", body.to_vec()).await.problem(400);
+    }
+    let deep = send("application/json", deep.into_bytes()).await;
+    assert!(deep.status.is_client_error(), "{}", deep.status);
+    send("text/plain", b"{}".to_vec()).await.problem(415);
+    let large = vec![b' '; 9 << 20];
+    assert_eq!(send("application/json", large).await.status.as_u16(), 413);
+    let rows = json!({"rows": vec![json!({"probs": [1.0, 0.0, 0.0]}); 10_001]});
+    service.post(DECIDE, rows).await.problem(413);
+}

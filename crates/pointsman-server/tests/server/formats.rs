@@ -1,0 +1,168 @@
+//! NDJSON, Arrow and the Open Inference Protocol decide as JSON does.
+
+use std::sync::Arc;
+
+use arrow_array::{Float32Array, Float64Array, RecordBatch, StringArray};
+use arrow_ipc::reader::StreamReader;
+use arrow_ipc::writer::StreamWriter;
+use arrow_schema::{DataType, Field, Schema};
+use axum::http::Request;
+use serde_json::{Value, json};
+
+use crate::support::{Service, policy, policy_with_features, world};
+
+const DECIDE: &str = "/v1/deployments/d/decide";
+const ARROW: &str = "application/vnd.apache.arrow.stream";
+
+async fn send(service: &Service, path: &str, kind: &str, body: Vec<u8>) -> crate::support::Reply {
+    service.send(Request::post(path).header("content-type", kind).body(body.into()).unwrap()).await
+}
+
+/// The answer of the JSON interface to one query, without what differs between two decisions.
+async fn expected(service: &Service, probs: &[f64], words: f64) -> Value {
+    let mut answer = service.post(DECIDE, json!({"probs": probs, "features": {"words": words}})).await.ok();
+    answer["decision_id"] = Value::Null;
+    answer
+}
+
+#[tokio::test]
+async fn lines_of_json_are_answered_line_by_line() {
+    let service = Service::new().await;
+    service.deploy(&policy_with_features()).await;
+    let queries = world(30, 5);
+    let line =
+        |row: usize| json!({"probs": queries.prediction(row), "features": [queries.features(row)[0]]}).to_string();
+    let body = (0..queries.rows()).map(line).collect::<Vec<_>>().join("\n\n");
+    let reply = send(&service, DECIDE, "application/x-ndjson", body.into_bytes()).await;
+    assert!(reply.status.is_success());
+    let text = String::from_utf8(reply.bytes).unwrap();
+    let answers: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(answers.len(), 30);
+    for (row, mut answer) in answers.into_iter().enumerate() {
+        answer["decision_id"] = Value::Null;
+        assert_eq!(answer, expected(&service, &queries.prediction(row), queries.features(row)[0]).await);
+    }
+    let bad = format!("{}\n{{\"probs\": [1]}}\n", line(0));
+    let problem = send(&service, DECIDE, "application/x-ndjson", bad.into_bytes()).await.problem(422);
+    assert_eq!(problem["pointer"], "/1/probs");
+}
+
+fn arrow_body(queries: &pointsman::Table, is_single: bool, ids: bool) -> Vec<u8> {
+    let mut columns: Vec<(Field, arrow_array::ArrayRef)> = Vec::new();
+    let rows = 0..queries.rows();
+    // The classes in another order than the policy's.
+    for class in [2, 0, 1] {
+        let values = rows.clone().map(|row| queries.prediction(row)[class]);
+        let name = format!("prob_{}", queries.classes()[class]);
+        columns.push(match is_single {
+            true => (
+                Field::new(name, DataType::Float32, false),
+                Arc::new(values.map(|p| p as f32).collect::<Float32Array>()),
+            ),
+            false => (Field::new(name, DataType::Float64, false), Arc::new(values.collect::<Float64Array>())),
+        });
+    }
+    let words = rows.clone().map(|row| queries.features(row)[0]).collect::<Float64Array>();
+    columns.push((Field::new("x_words", DataType::Float64, false), Arc::new(words)));
+    if ids {
+        let ids = rows.map(|row| Some(format!("arrow-{row}"))).collect::<StringArray>();
+        columns.push((Field::new("id", DataType::Utf8, false), Arc::new(ids)));
+    }
+    let (fields, arrays): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
+    let schema = Arc::new(Schema::new(fields));
+    let batch = RecordBatch::try_new(Arc::clone(&schema), arrays).unwrap();
+    let mut writer = StreamWriter::try_new(Vec::new(), &schema).unwrap();
+    writer.write(&batch).unwrap();
+    writer.into_inner().unwrap()
+}
+
+fn text_column(batch: &RecordBatch, name: &str) -> Vec<String> {
+    let column = batch.column_by_name(name).unwrap().as_any().downcast_ref::<StringArray>().unwrap();
+    column.iter().map(|value| value.unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn arrow_streams_are_answered_as_arrow() {
+    let service = Service::new().await;
+    service.deploy(&policy_with_features()).await;
+    let queries = world(40, 6);
+    for is_single in [false, true] {
+        let reply = send(&service, DECIDE, ARROW, arrow_body(&queries, is_single, false)).await;
+        assert!(reply.status.is_success(), "{}", String::from_utf8_lossy(&reply.bytes));
+        let batch = StreamReader::try_new(reply.bytes.as_slice(), None).unwrap().next().unwrap().unwrap();
+        assert_eq!(batch.num_rows(), 40);
+        let (actions, ids) = (text_column(&batch, "action"), text_column(&batch, "decision_id"));
+        let costs = batch.column_by_name("cost_route_expert").unwrap().as_any().downcast_ref::<Float64Array>().unwrap();
+        for row in 0..queries.rows() {
+            let mut probs = queries.prediction(row).to_vec();
+            if is_single {
+                probs.iter_mut().for_each(|p| *p = f64::from(*p as f32));
+            }
+            let expected = expected(&service, &probs, queries.features(row)[0]).await;
+            assert_eq!(expected["action"], actions[row]);
+            assert_eq!(expected["costs"]["route:expert"].as_f64().unwrap().to_bits(), costs.value(row).to_bits());
+            let read = service.get(&format!("/v1/decisions/{}", ids[row])).await.ok();
+            assert_eq!(read["action"], actions[row]);
+        }
+    }
+    // Ids of the caller make a batch repeatable.
+    let first = send(&service, DECIDE, ARROW, arrow_body(&queries, false, true)).await;
+    let again = send(&service, DECIDE, ARROW, arrow_body(&queries, false, true)).await;
+    assert_eq!(first.bytes, again.bytes);
+    send(&service, DECIDE, ARROW, b"not arrow".to_vec()).await.problem(422);
+    send(&service, DECIDE, ARROW, arrow_body(&queries, false, false)[..200].to_vec()).await.problem(422);
+}
+
+#[tokio::test]
+async fn open_inference_requests_are_decided() {
+    let service = Service::new().await;
+    service.deploy(&policy()).await;
+    let infer = "/v2/models/d/infer";
+    let queries = world(3, 8);
+    let probs: Vec<f64> = (0..3).flat_map(|row| queries.prediction(row).to_vec()).collect();
+    let body = json!({"id": "r", "inputs": [{"name": "probs", "shape": [3, 3], "datatype": "FP64", "data": probs}]});
+    let answer = service.post(infer, body).await.ok();
+    assert_eq!(answer["model_name"], "d");
+    assert_eq!(answer["model_version"], "1");
+    let output = |name: &str| {
+        answer["outputs"].as_array().unwrap().iter().find(|output| output["name"] == name).unwrap().clone()
+    };
+    for row in 0..3 {
+        let expected = service.post(DECIDE, json!({"probs": queries.prediction(row)})).await.ok();
+        assert_eq!(output("action")["data"][row], expected["action"]);
+        assert_eq!(output("label")["data"][row], expected["label"]);
+        let id = output("decision_id")["data"][row].as_str().unwrap().to_owned();
+        service.get(&format!("/v1/decisions/{id}")).await.ok();
+    }
+    // The binary extension: numbers after the JSON.
+    let raw: Vec<u8> = probs.iter().flat_map(|p| p.to_le_bytes()).collect();
+    let header = json!({"inputs": [{"name": "probs", "shape": [3, 3], "datatype": "FP64", "parameters": {"binary_data_size": raw.len()}}]}).to_string();
+    let request = Request::post(infer).header("inference-header-content-length", header.len().to_string());
+    let body: Vec<u8> = header.into_bytes().into_iter().chain(raw).collect();
+    let binary = service.send(request.body(body.into()).unwrap()).await.ok();
+    assert_eq!(binary["outputs"][0], answer["outputs"][0]);
+    for path in ["/v2", "/v2/health/live", "/v2/health/ready", "/v2/models/d", "/v2/models/d/ready"] {
+        assert!(service.get(path).await.status.is_success(), "{path}");
+    }
+    service.get("/v2/models/nobody/ready").await.problem(404);
+    let cases = [
+        (json!({"inputs": []}), "/inputs"),
+        (json!({"inputs": [{"name": "x", "shape": [1, 3], "datatype": "FP64", "data": [1, 0, 0]}]}), "/inputs/0/name"),
+        (
+            json!({"inputs": [{"name": "probs", "shape": [1, 2], "datatype": "FP64", "data": [1, 0]}]}),
+            "/inputs/0/shape",
+        ),
+        (
+            json!({"inputs": [{"name": "probs", "shape": [2, 3], "datatype": "FP64", "data": [1, 0, 0]}]}),
+            "/inputs/0/data",
+        ),
+        (
+            json!({"inputs": [{"name": "probs", "shape": [1, 3], "datatype": "FP64", "data": ["a", 0, 0]}]}),
+            "/inputs/0/data",
+        ),
+    ];
+    for (body, pointer) in cases {
+        let problem = service.post(infer, body).await.problem(422);
+        assert_eq!(problem["pointer"], pointer, "{problem}");
+    }
+}

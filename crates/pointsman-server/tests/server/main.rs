@@ -1,0 +1,9 @@
+//! Tests of the service without a port: requests are given to the router of all addresses.
+
+mod conformance;
+mod decide;
+mod formats;
+mod operation;
+mod support;
+mod versions;
+mod what_if;

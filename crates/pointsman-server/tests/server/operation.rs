@@ -1,0 +1,166 @@
+//! Keys, health, metrics and the description of the interface.
+
+use axum::body::Body;
+use axum::http::Request;
+use pointsman_server::keys::NewKey;
+use pointsman_server::store::{Change, Scope};
+use pointsman_server::{Access, Settings};
+use serde_json::json;
+
+use crate::support::{Reply, Service, policy};
+
+async fn with_key(service: &Service, method: &str, path: &str, key: Option<&str>) -> Reply {
+    let mut request = Request::builder().method(method).uri(path).header("content-type", "application/json");
+    if let Some(key) = key {
+        request = request.header("authorization", format!("Bearer {key}"));
+    }
+    service.send(request.body(Body::from(r#"{"probs": [1.0, 0.0, 0.0]}"#)).unwrap()).await
+}
+
+async fn add_key(service: &Service, name: &str, scopes: &[Scope], rate: Option<u32>) -> String {
+    let key = NewKey::random();
+    let change = Change::AddKey {
+        name: name.to_owned(),
+        public: key.public,
+        secret_hash: key.secret_hash,
+        scopes: scopes.iter().copied().collect(),
+        rate,
+    };
+    service.app.store.change(change, "test".to_owned()).await.unwrap();
+    service.app.deployments.refresh().await.unwrap();
+    key.text
+}
+
+#[tokio::test]
+async fn keys_open_what_their_scopes_allow() {
+    let service = Service::with(Settings::new(Access::Keys)).await;
+    let admin = add_key(&service, "admin", &[Scope::Admin], None).await;
+    let decide = add_key(&service, "decide", &[Scope::Decide], None).await;
+    let read = add_key(&service, "read", &[Scope::Read], None).await;
+    with_key(&service, "PUT", "/v1/deployments/d", None).await.problem(401);
+    with_key(&service, "PUT", "/v1/deployments/d", Some("pk_a_b")).await.problem(401);
+    with_key(&service, "PUT", "/v1/deployments/d", Some(&decide)).await.problem(403);
+    let put = Request::put("/v1/deployments/d").header("authorization", format!("Bearer {admin}")).body(Body::empty());
+    assert_eq!(service.send(put.unwrap()).await.status.as_u16(), 201);
+    for (key, status) in [(&decide, 409), (&read, 403), (&admin, 409)] {
+        with_key(&service, "POST", "/v1/deployments/d/decide", Some(key)).await.problem(status);
+    }
+    for (key, status) in [(&decide, 403), (&read, 200), (&admin, 200)] {
+        assert_eq!(with_key(&service, "GET", "/v1/deployments", Some(key)).await.status.as_u16(), status);
+    }
+    for open in ["/healthz", "/readyz", "/metrics", "/openapi.json"] {
+        assert!(with_key(&service, "GET", open, None).await.status.is_success(), "{open}");
+    }
+    service.app.store.change(Change::DisableKey { name: "read".to_owned() }, "test".to_owned()).await.unwrap();
+    service.app.deployments.refresh().await.unwrap();
+    with_key(&service, "GET", "/v1/deployments", Some(&read)).await.problem(401);
+}
+
+#[tokio::test]
+async fn a_key_beyond_its_rate_is_told_to_wait() {
+    let service = Service::with(Settings::new(Access::Keys)).await;
+    let key = add_key(&service, "slow", &[Scope::Read], Some(3)).await;
+    let mut statuses = Vec::new();
+    for _ in 0..6 {
+        statuses.push(with_key(&service, "GET", "/v1/deployments", Some(&key)).await);
+    }
+    assert!(statuses[..3].iter().all(|reply| reply.status.is_success()));
+    let refused =
+        statuses.iter().find(|reply| reply.status.as_u16() == 429).expect("six requests at once are too many");
+    refused.problem(429);
+    assert_eq!(refused.headers["retry-after"], "1");
+}
+
+#[tokio::test]
+async fn once_there_is_a_key_it_is_needed_on_loopback_too() {
+    let service = Service::new().await;
+    assert!(service.get("/v1/deployments").await.status.is_success());
+    add_key(&service, "app", &[Scope::Decide], None).await;
+    service.get("/v1/deployments").await.problem(401);
+}
+
+#[tokio::test]
+async fn secrets_appear_nowhere() {
+    let service = Service::with(Settings::new(Access::Keys)).await;
+    let key = add_key(&service, "canary", &[Scope::Admin], None).await;
+    let secret = key.rsplit('_').next().unwrap();
+    let paths = ["/v1/deployments", "/metrics", "/readyz", "/openapi.json", "/v1/deployments/none", "/nowhere"];
+    for path in paths {
+        let reply = with_key(&service, "GET", path, Some(&key)).await;
+        assert!(!String::from_utf8_lossy(&reply.bytes).contains(secret), "{path}");
+    }
+    let log = service.app.store.admin_log(0, 10).await.unwrap();
+    assert!(!format!("{log:?}").contains(secret));
+    assert!(!format!("{:?}", service.app).contains(secret));
+    for entry in std::fs::read_dir(service.folder.path()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_file() {
+            let bytes = std::fs::read(&path).unwrap();
+            assert!(!bytes.windows(secret.len()).any(|window| window == secret.as_bytes()), "{}", path.display());
+        }
+    }
+}
+
+#[tokio::test]
+async fn metrics_count_decisions() {
+    let service = Service::new().await;
+    service.deploy(&policy()).await;
+    for _ in 0..3 {
+        service.post("/v1/deployments/d/decide", json!({"probs": [0.98, 0.01, 0.01]})).await.ok();
+    }
+    let text = String::from_utf8(service.get("/metrics").await.bytes).unwrap();
+    let names = [
+        "decisions_total",
+        "overhead_seconds_bucket",
+        "log_commit_seconds",
+        "log_queue_rows 0",
+        "lost_log_total 0",
+        "cost_total",
+        "policy_info",
+    ];
+    for name in names {
+        assert!(text.contains(&format!("pointsman_{name}")), "{name} is missing:\n{text}");
+    }
+    let decisions: u64 = text
+        .lines()
+        .filter(|line| line.starts_with("pointsman_decisions_total"))
+        .map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap())
+        .sum();
+    assert_eq!(decisions, 3);
+    assert!(text.ends_with("# EOF\n"));
+}
+
+#[tokio::test]
+async fn draining_shows_in_readiness() {
+    let service = Service::new().await;
+    assert_eq!(service.get("/readyz").await.ok()["ready"], true);
+    service.app.set_reload_error(Some("line 3 is wrong".to_owned()));
+    let ready = service.get("/readyz").await.ok();
+    assert_eq!(ready["reasons"][0], "line 3 is wrong");
+    service.app.drain();
+    let reply = service.get("/readyz").await;
+    assert_eq!(reply.status.as_u16(), 503);
+    assert!(reply.json()["reasons"][0].as_str().unwrap().contains("shutting down"));
+    assert!(service.get("/healthz").await.status.is_success());
+}
+
+#[tokio::test]
+async fn the_interface_is_described() {
+    let service = Service::new().await;
+    let document = service.get("/openapi.json").await.ok();
+    let paths = document["paths"].as_object().unwrap();
+    for path in [
+        "/v1/deployments/{deployment}/decide",
+        "/v1/decisions/{id}",
+        "/v1/deployments/{deployment}/what-if",
+        "/v2/models/{deployment}/infer",
+        "/v1/files",
+    ] {
+        assert!(paths.contains_key(path), "{path}");
+    }
+    for (path, methods) in paths {
+        for (method, operation) in methods.as_object().unwrap() {
+            assert!(operation["summary"].as_str().is_some(), "{method} {path} has no summary");
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Logged queries under another policy: how many decisions change, and what that costs.
+
+use std::collections::BTreeMap;
+
+use crate::policy::{Decisions, Policy};
+use crate::task::Named;
+
+/// The name of no action.
+const UNDETERMINED: &str = "undetermined";
+
+/// Logged decisions compared with those of another policy, batch by batch.
+///
+/// ```
+/// use pointsman::monitor::WhatIf;
+/// use pointsman::{Loss, Oracle, Partition, Router, Table, Task};
+/// let table = Table::new(["no", "yes"], vec![0.9, 0.1, 0.8, 0.2, 0.4, 0.6])?.with_votes(vec![5, 0, 2, 3, 0, 5])?;
+/// let router = Router::calibrate(&table, &Partition::top_class(1))?;
+/// let task = Task::new(Loss::brier()).route("expert", Oracle::bayes(), 0.05)?;
+/// let (now, dearer) = (router.policy(&task)?, router.policy(&task.clone().reprice_route("expert", 2.0)?)?);
+/// let before: Vec<Option<usize>> = (0..table.rows()).map(|row| now.decide(&table.prediction(row)).map(|d| d.code())).collect::<Result<_, _>>()?;
+/// let mut what_if = WhatIf::new(&dearer);
+/// what_if.add(&dearer, &dearer.decide_batch(&table)?, &task.action_names(), &before);
+/// let summary = what_if.summary(&dearer);
+/// assert_eq!(*summary.shares.get("predict").unwrap(), 1.0);
+/// # Ok::<(), pointsman::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct WhatIf {
+    /// The new policy's actions, followed by `undetermined`.
+    names: Vec<String>,
+    /// The number of decisions by the name of the logged action, for each new one.
+    flows: BTreeMap<String, Vec<u64>>,
+    cells: BTreeMap<u32, CellSums>,
+    all: CellSums,
+}
+
+/// Sums over queries.
+#[derive(Debug, Clone, Default)]
+struct CellSums {
+    decisions: u64,
+    changed: u64,
+    /// The number of queries per new action.
+    taken: Vec<u64>,
+    /// The expected cost of the new actions.
+    after: f64,
+    /// Of queries whose logged action the new task has: how many there are, the expected cost of that action, the difference of both costs
+    /// and its square.
+    compared: u64,
+    before: f64,
+    difference: f64,
+    difference_squared: f64,
+}
+
+/// How many decisions go from one action to another.
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct Flow {
+    /// The logged action.
+    pub from: String,
+    /// The action of the other policy.
+    pub to: String,
+    /// The number of decisions.
+    pub decisions: u64,
+}
+
+/// What changes in one cell of the other policy.
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct CellChange {
+    /// The cell.
+    pub cell: u32,
+    /// The cell in words.
+    pub name: String,
+    /// The number of its queries.
+    pub decisions: u64,
+    /// How many of their decisions change.
+    pub changed: u64,
+    /// The expected cost per query.
+    pub expected_cost: f64,
+    /// The expected cost per query minus that of the logged actions; `None` if the task has none of them.
+    pub difference: Option<f64>,
+}
+
+/// How logged decisions would change.
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct WhatIfSummary {
+    /// The number of queries.
+    pub decisions: u64,
+    /// How many of their decisions change.
+    pub changed: u64,
+    /// The number of decisions from each logged action to each other one, if there are any.
+    pub matrix: Vec<Flow>,
+    /// The share of each action as it was logged.
+    pub shares_before: Named<f64>,
+    /// The share of each action of the other policy.
+    pub shares: Named<f64>,
+    /// The expected cost per query by the other policy's estimates and prices; `None` without queries.
+    pub expected_cost: Option<f64>,
+    /// The expected cost per query of the logged actions by the same estimates and prices, of the queries whose action the task has.
+    pub cost_before: Option<f64>,
+    /// The mean difference of both on these queries: negative if the other policy is cheaper.
+    pub difference: Option<f64>,
+    /// The standard error of the difference over queries; the error of the estimates comes on top.
+    pub difference_standard_error: Option<f64>,
+    /// The number of queries whose logged action the task does not have.
+    pub not_compared: u64,
+    /// The cells that have queries.
+    pub cells: Vec<CellChange>,
+}
+
+impl CellSums {
+    fn add(&mut self, changed: bool, action: usize, actions: usize, after: f64, before: Option<f64>) {
+        self.decisions += 1;
+        self.changed += u64::from(changed);
+        self.taken.resize(actions + 1, 0);
+        self.taken[action] += 1;
+        self.after += after;
+        if let Some(before) = before {
+            let difference = after - before;
+            self.compared += 1;
+            self.before += before;
+            self.difference += difference;
+            self.difference_squared += difference * difference;
+        }
+    }
+
+    /// A sum over the queries that were compared, per query.
+    fn per_compared(&self, sum: f64) -> Option<f64> {
+        (self.compared > 0).then(|| sum / self.compared as f64)
+    }
+
+    fn standard_error(&self) -> Option<f64> {
+        let n = self.compared as f64;
+        let mean = self.per_compared(self.difference).filter(|_| self.compared > 1)?;
+        Some(((self.difference_squared / n - mean * mean).max(0.0) / (n - 1.0)).sqrt())
+    }
+}
+
+impl WhatIf {
+    /// No queries yet.
+    #[must_use]
+    pub fn new(policy: &Policy) -> Self {
+        let names = policy.task().action_names().into_iter().chain([UNDETERMINED.to_owned()]).collect();
+        Self { names, flows: BTreeMap::new(), cells: BTreeMap::new(), all: CellSums::default() }
+    }
+
+    /// Adds queries that the policy has decided, with their logged actions: places in `actions_before`, or `None` if undetermined.
+    ///
+    /// # Panics
+    /// If the batch is of another policy or has more rows than there are logged actions, or such an action has no name.
+    pub fn add(&mut self, policy: &Policy, decisions: &Decisions, actions_before: &[String], before: &[Option<usize>]) {
+        let actions = self.names.len() - 1;
+        let name = |code: Option<usize>| code.map_or(UNDETERMINED, |code| actions_before[code].as_str());
+        let place = |name: &str| self.names.iter().position(|other| other == name);
+        let places: Vec<Option<usize>> = actions_before.iter().map(|name| place(name)).collect();
+        let mut flows = vec![vec![0; actions + 1]; actions_before.len() + 1];
+        for (row, &code) in before.iter().enumerate().take(decisions.len()) {
+            let decision = policy.row(decisions, row);
+            let to = decision.code().unwrap_or(actions);
+            flows[code.unwrap_or(actions_before.len())][to] += 1;
+            let same = code.map_or(to == actions, |code| places[code] == Some(to));
+            let costs = decision.costs_high();
+            let taken = decision.code().unwrap_or_else(|| policy.assumed_action([decision.costs(), costs]));
+            let cost_before = code.and_then(|code| places[code]).map(|place| costs[place]);
+            for sums in [&mut self.all, self.cells.entry(decision.cell().0).or_default()] {
+                sums.add(!same, to, actions, costs[taken], cost_before);
+            }
+        }
+        for (code, flows) in flows.into_iter().enumerate() {
+            let from = name(Some(code).filter(|&code| code < actions_before.len()));
+            let sums = self.flows.entry(from.to_owned()).or_insert_with(|| vec![0; actions + 1]);
+            sums.iter_mut().zip(flows).for_each(|(sum, flow)| *sum += flow);
+        }
+    }
+
+    /// What changes.
+    #[must_use]
+    pub fn summary(&self, policy: &Policy) -> WhatIfSummary {
+        let all = &self.all;
+        let share = |n: u64| n as f64 / all.decisions.max(1) as f64;
+        let mut matrix = Vec::new();
+        let mut shares_before = Named::new();
+        for (from, flows) in &self.flows {
+            let decisions: u64 = flows.iter().sum();
+            if decisions > 0 {
+                shares_before.push(from.clone(), share(decisions));
+            }
+            let to = flows.iter().zip(&self.names).filter(|(decisions, _)| **decisions > 0);
+            matrix.extend(to.map(|(&decisions, to)| Flow { from: from.clone(), to: to.clone(), decisions }));
+        }
+        let counts =
+            self.names.iter().enumerate().map(|(place, name)| (name, all.taken.get(place).copied().unwrap_or(0)));
+        let listed = counts.filter(|(name, n)| *name != UNDETERMINED || *n > 0);
+        let cell = |(&cell, sums): (&u32, &CellSums)| CellChange {
+            cell,
+            name: policy.cells().name(crate::partition::CellId(cell), policy.classes()),
+            decisions: sums.decisions,
+            changed: sums.changed,
+            expected_cost: sums.after / sums.decisions as f64,
+            difference: sums.per_compared(sums.difference),
+        };
+        WhatIfSummary {
+            decisions: all.decisions,
+            changed: all.changed,
+            matrix,
+            shares_before,
+            shares: listed.map(|(name, n)| (name.clone(), share(n))).collect(),
+            expected_cost: (all.decisions > 0).then(|| all.after / all.decisions as f64),
+            cost_before: all.per_compared(all.before),
+            difference: all.per_compared(all.difference),
+            difference_standard_error: all.standard_error(),
+            not_compared: all.decisions - all.compared,
+            cells: self.cells.iter().map(cell).collect(),
+        }
+    }
+}
