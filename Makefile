@@ -23,8 +23,9 @@ COMPONENTS = cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev
 BROWSER = command -v chromium || command -v chromium-browser || command -v google-chrome || test -x "$$CHROME" || \
 	{ test "$$(id -u)" = 0 && { apt-get install -qy chromium || { apt-get update -q && apt-get install -qy chromium; }; }; }
 
+# Without the service, which the demo does not need.
 demo:
-	cargo run --release --locked -p pointsman-cli -- demo
+	cargo run --release --locked -p pointsman-cli --no-default-features -- demo
 
 # One selection of features for lints, tests and documentation, so that no crate is built twice.
 FEATURES = --workspace --features pointsman-cli/lab --locked
