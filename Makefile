@@ -27,8 +27,9 @@ BROWSER = command -v chromium || command -v chromium-browser || command -v googl
 JAVA = command -v java || test -x "$$JAVA_HOME/bin/java" || { test "$$(id -u)" = 0 && \
 	{ apt-get install -qy default-jre-headless || { apt-get update -q && apt-get install -qy default-jre-headless; }; }; }
 
+# Without the service, which the demo does not need.
 demo:
-	cargo run --release --locked -p pointsman-cli -- demo
+	cargo run --release --locked -p pointsman-cli --no-default-features -- demo
 
 # One selection of features for lints, tests and documentation, so that no crate is built twice.
 FEATURES = --workspace --features pointsman-cli/lab --locked

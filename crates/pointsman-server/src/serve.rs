@@ -68,11 +68,12 @@ pub enum ServeError {
 
 /// Opens the store that a configuration names.
 fn open_store(config: &Config, metrics: &Metrics) -> Result<Arc<dyn Store>, StoreError> {
-    let mut settings = sqlite::Settings::default();
-    settings.is_durable = config.store.durability == Durability::Disk;
-    settings.queue_rows = config.store.queue_rows;
-    settings.segment_bytes = config.store.segment_megabytes << 20;
-    settings.observe_commit = metrics.observe_commits();
+    let settings = sqlite::Settings {
+        is_durable: config.store.durability == Durability::Disk,
+        queue_rows: config.store.queue_rows,
+        segment_bytes: config.store.segment_megabytes << 20,
+        observe_commit: metrics.observe_commits(),
+    };
     Ok(Arc::new(SqliteStore::open(config.sqlite_path(), settings)?))
 }
 

@@ -39,10 +39,8 @@ impl Client {
         }
         let answer = self.agent.run(request.body(body).context("the address cannot be used")?);
         let mut response = answer.map_err(|error| {
-            let hint = format!(
-                "is the service running? `pointsman serve` starts it; --url or POINTSMAN_URL names another one"
-            );
-            anyhow!("{}: {error}", self.url).context(Hint(hint))
+            let hint = "is the service running? `pointsman serve` starts it; --url or POINTSMAN_URL names another one";
+            anyhow!("{}: {error}", self.url).context(Hint(hint.to_owned()))
         })?;
         let text =
             response.body_mut().read_to_string().with_context(|| format!("{}: the answer cannot be read", self.url))?;

@@ -30,6 +30,8 @@ mod readme;
 mod report_page;
 mod reproduce;
 mod second_round;
+#[cfg(all(unix, feature = "serve"))]
+mod serve;
 mod show;
 mod tables;
 mod task;

@@ -1,6 +1,7 @@
 //! Logged decisions: one by its id, or pages of them.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use axum::extract::{Path, Query, State};
@@ -153,11 +154,11 @@ pub(crate) async fn versions_of(
     records: &[Record],
 ) -> Result<HashMap<u32, Arc<Version>>, Problem> {
     let mut versions = HashMap::new();
-    for record in records {
-        if !versions.contains_key(&record.version) {
-            if let Some(version) = app.deployments.version(deployment, record.version).await? {
-                versions.insert(record.version, version);
-            }
+    for number in records.iter().map(|record| record.version) {
+        if let Entry::Vacant(place) = versions.entry(number)
+            && let Some(version) = app.deployments.version(deployment, number).await?
+        {
+            place.insert(version);
         }
     }
     Ok(versions)

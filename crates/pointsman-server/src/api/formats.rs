@@ -7,7 +7,7 @@ use arrow_ipc::writer::StreamWriter;
 use axum::body::Bytes;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use pointsman_table::{Column, ColumnKind, Format, ReadOptions};
+use pointsman_table::{Column, ColumnKind, Format, Need, ReadOptions};
 
 use super::access::Caller;
 use super::decide::{Decided, Options, commit};
@@ -74,12 +74,13 @@ pub(crate) async fn arrow(
 
 /// Queries of an Arrow stream, a few more at most than are allowed.
 fn read_queries(policy: &pointsman::Policy, body: Bytes, most: usize) -> Result<Vec<Query>, Problem> {
-    let mut options = ReadOptions::default();
-    options.format = Some(Format::Arrow);
-    options.classes = Some(policy.classes().to_vec());
-    options.features = Some(policy.cells().features().to_vec());
-    options.need = pointsman_table::Need::Predictions;
-    options.allow_empty = true;
+    let options = ReadOptions {
+        classes: Some(policy.classes().to_vec()),
+        features: Some(policy.cells().features().to_vec()),
+        need: Need::Predictions,
+        allow_empty: true,
+        ..ReadOptions::default()
+    };
     let refuse = |e: pointsman_table::Error| Problem::new(Kind::Invalid, e.to_string());
     let batches =
         pointsman_table::batches_from("the body", Cursor::new(body), Format::Arrow, &options).map_err(refuse)?;

@@ -184,16 +184,14 @@ async fn sqlite_conforms() {
 #[tokio::test]
 async fn sqlite_conforms_with_small_segments_on_disk() {
     let folder = tempfile::tempdir().unwrap();
-    let mut settings = Settings::default();
-    (settings.segment_bytes, settings.is_durable) = (1, true);
+    let settings = Settings::new().segment_bytes(1).durable(true);
     conforms(&SqliteStore::open(folder.path().join("s.db"), settings).unwrap()).await;
 }
 
 #[tokio::test]
 async fn ids_of_callers_are_found_in_closed_segments() {
     let folder = tempfile::tempdir().unwrap();
-    let mut settings = Settings::default();
-    settings.segment_bytes = 1 << 16;
+    let settings = Settings::new().segment_bytes(1 << 16);
     let store = SqliteStore::open(folder.path().join("s.db"), settings.clone()).unwrap();
     let ids = Ids::after(None);
     let count = || {
@@ -242,8 +240,7 @@ async fn one_process_at_a_time_opens_a_store() {
 #[tokio::test]
 async fn a_full_queue_is_refused_at_once() {
     let folder = tempfile::tempdir().unwrap();
-    let mut settings = Settings::default();
-    settings.queue_rows = 4;
+    let settings = Settings::new().queue_rows(4);
     let store = SqliteStore::open(folder.path().join("s.db"), settings).unwrap();
     let ids = Ids::after(None);
     let many: Vec<Record> = (0..5).map(|_| record(&ids, None)).collect();

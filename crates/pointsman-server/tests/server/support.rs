@@ -123,8 +123,7 @@ impl Service {
 }
 
 async fn open(folder: &TempDir, settings: Settings) -> Arc<App> {
-    let mut sqlite = SqliteSettings::default();
-    sqlite.segment_bytes = 1 << 20;
+    let sqlite = SqliteSettings::new().segment_bytes(1 << 20);
     let store: Arc<dyn Store> = Arc::new(SqliteStore::open(folder.path().join("store.db"), sqlite).unwrap());
     App::start(store, settings, Arc::new(Metrics::default())).await.unwrap()
 }

@@ -39,7 +39,8 @@ async fn files_that_are_no_routers_are_refused() {
     let mut damaged = policy.clone();
     let last = damaged.len() - 1;
     damaged[last] ^= 1;
-    let cases: [(&[(&str, &[u8])], &str); 6] = [
+    type Parts<'a> = &'a [(&'a str, &'a [u8])];
+    let cases: [(Parts<'_>, &str); 6] = [
         (&[("policy", b"nonsense")], "/policy"),
         (&[("policy", &damaged)], "/policy"),
         (&[("router", &policy)], "/router"),

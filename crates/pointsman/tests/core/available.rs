@@ -9,7 +9,7 @@ use crate::world::{Rng, said};
 const ROUTES: [(&str, f64); 3] = [("strong", 0.03), ("expert", 0.06), ("panel", 0.02)];
 
 /// Two classes, a feature that tells hard items from ambiguous ones, and another model's answers.
-fn world(rows: usize, labels: u32, seed: u64) -> Table {
+fn world(rows: usize, labels: usize, seed: u64) -> Table {
     let mut rng = Rng::new(seed);
     let (mut probs, mut votes, mut features, mut answers) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..rows {

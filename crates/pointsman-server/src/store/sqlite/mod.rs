@@ -57,6 +57,32 @@ impl Default for Settings {
     }
 }
 
+impl Settings {
+    /// The usual settings.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether each commit waits until the disk has it.
+    #[must_use]
+    pub fn durable(self, is_durable: bool) -> Self {
+        Self { is_durable, ..self }
+    }
+
+    /// The most rows that may wait to be committed.
+    #[must_use]
+    pub fn queue_rows(self, queue_rows: usize) -> Self {
+        Self { queue_rows, ..self }
+    }
+
+    /// The size at which a log segment is replaced by a new one.
+    #[must_use]
+    pub fn segment_bytes(self, segment_bytes: u64) -> Self {
+        Self { segment_bytes, ..self }
+    }
+}
+
 impl std::fmt::Debug for Settings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { is_durable, queue_rows, segment_bytes, .. } = self;

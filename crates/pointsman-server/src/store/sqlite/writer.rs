@@ -200,10 +200,10 @@ fn find_existing(
     }
     let older: Vec<Arc<Segment>> = segments.read().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect();
     for segment in older.iter().rev().filter(|segment| segment.number != current.number) {
-        if segment.may_contain(client) {
-            if let Some(found) = segment.read(|connection| find_client_id(connection, client))? {
-                return Ok(Some(found));
-            }
+        if segment.may_contain(client)
+            && let Some(found) = segment.read(|connection| find_client_id(connection, client))?
+        {
+            return Ok(Some(found));
         }
     }
     Ok(None)

@@ -1,0 +1,276 @@
+//! The service as a process: started without configuration, used by its clients, stopped, killed and started again.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use pointsman_testing::Rng;
+use serde_json::{Value, json};
+
+use crate::interrupt::{signal, wait_until};
+use crate::{Run, command, finish, parse_csv, workshop};
+
+const TASK: &str = "abstain = 0.3\n[[route]]\nname = \"expert\"\ncost = 0.05\n";
+
+/// A service in a folder, on a port of its own.
+struct Service {
+    child: Child,
+    url: String,
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Service {
+    fn start(folder: &Path, arguments: &[&str]) -> Self {
+        let mut serve = command();
+        serve.current_dir(folder).args(["serve", "--listen", "127.0.0.1:0"]).args(arguments);
+        let mut child = serve.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let first = lines.next().unwrap().unwrap();
+        let url = first.split_whitespace().find(|word| word.starts_with("http://")).unwrap().trim_end_matches(',');
+        let service = Self { child, url: url.to_owned() };
+        // The rest is read, so that the service never waits for a reader.
+        std::thread::spawn(move || lines.for_each(drop));
+        service
+    }
+
+    fn client(&self, folder: &Path, arguments: &str) -> Run {
+        let arguments = arguments.split(' ').chain(["--url", &self.url]);
+        finish(command().current_dir(folder).args(arguments))
+    }
+
+    fn post(&self, path: &str, body: &Value) -> Option<Value> {
+        post(&self.url, path, body)
+    }
+
+    fn get(&self, path: &str) -> Value {
+        let mut response = agent().get(format!("{}{path}", self.url)).call().unwrap();
+        serde_json::from_str(&response.body_mut().read_to_string().unwrap()).unwrap()
+    }
+}
+
+fn agent() -> ureq::Agent {
+    ureq::Agent::config_builder()
+        .http_status_as_error(false)
+        .timeout_global(Some(Duration::from_secs(20)))
+        .build()
+        .new_agent()
+}
+
+/// The answer, if there is one and it is a success.
+fn post(url: &str, path: &str, body: &Value) -> Option<Value> {
+    let request = agent().post(format!("{url}{path}")).header("content-type", "application/json");
+    let mut response = request.send(body.to_string()).ok()?;
+    let text = response.body_mut().read_to_string().ok()?;
+    response.status().is_success().then(|| serde_json::from_str(&text).unwrap())
+}
+
+/// A service with the deployment `d`.
+fn deployed(folder: &Path, arguments: &[&str]) -> Service {
+    fs::write(folder.join("task.toml"), TASK).unwrap();
+    let service = Service::start(folder, arguments);
+    service.client(folder, "deployments put d").ok();
+    service.client(folder, "versions add d router.safetensors --task task.toml --activate").ok();
+    service
+}
+
+#[test]
+fn answers_equal_the_command_line() {
+    let folder = workshop();
+    let path = folder.path();
+    let service = deployed(path, &[]);
+    let decided =
+        crate::line(path, "decide router.safetensors heldout.csv --task task.toml --keep none -o -").ok().stdout;
+    let (names, rows) = parse_csv(&decided);
+    let (columns, queries) = parse_csv(&fs::read_to_string(path.join("heldout.csv")).unwrap());
+    let place = |names: &[String], name: &str| names.iter().position(|other| other == name).unwrap();
+    let probs: Vec<usize> =
+        columns.iter().enumerate().filter(|(_, name)| name.starts_with("prob_")).map(|(i, _)| i).collect();
+    let query = |row: &Vec<String>| {
+        let numbers = probs.iter().map(|&i| row[i].parse::<f64>().unwrap()).collect::<Vec<_>>();
+        json!({"probs": numbers})
+    };
+    let body = json!({"rows": queries.iter().map(query).collect::<Vec<_>>()});
+    let answers = service.post("/v1/deployments/d/decide", &body).unwrap();
+    for (row, answer) in rows.iter().zip(answers["rows"].as_array().unwrap()) {
+        assert_eq!(answer["action"], row[place(&names, "action")]);
+        assert_eq!(answer["label"], row[place(&names, "label")]);
+        for (name, cost) in [("cost_predict", "predict"), ("cost_route_expert", "route:expert"), ("irreducible", "")] {
+            let written: f64 = row[place(&names, name)].parse().unwrap();
+            let answered = if cost.is_empty() { &answer["irreducible"] } else { &answer["costs"][cost] };
+            assert_eq!(answered.as_f64().unwrap().to_bits(), written.to_bits(), "{name}");
+        }
+    }
+    assert_eq!(rows.len(), answers["rows"].as_array().unwrap().len());
+}
+
+#[test]
+fn clients_list_activate_and_roll_back() {
+    let folder = workshop();
+    let path = folder.path();
+    let service = deployed(path, &[]);
+    fs::write(path.join("dear.toml"), TASK.replace("0.05", "0.5")).unwrap();
+    service.client(path, "versions add d router.safetensors --task dear.toml").ok();
+    let listed = service.client(path, "versions list d --json").ok().json();
+    assert_eq!(listed["versions"].as_array().unwrap().len(), 2);
+    let words = service.client(path, "versions activate d 2").ok().words();
+    assert!(words.contains("version 2, active"), "{words}");
+    let words = service.client(path, "versions rollback d").ok().words();
+    assert!(words.contains("version 1, active"), "{words}");
+    service.client(path, "deployments oracle d expert --available false").ok();
+    let list = service.client(path, "deployments list").ok().stdout;
+    assert!(list.contains("expert") && list.contains("active"), "{list}");
+    let missing = service.client(path, "versions activate d 9");
+    assert_eq!(missing.code, 2);
+    assert!(missing.stderr.contains("has no version 9"), "{missing:?}");
+    service.client(path, "deployments delete d").ok();
+    assert_eq!(service.client(path, "versions list d").code, 2);
+}
+
+#[test]
+fn without_a_service_the_client_says_how_to_start_one() {
+    let folder = workshop();
+    let run = finish(command().current_dir(folder.path()).args(["deployments", "list", "--url", "http://127.0.0.1:1"]));
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.contains("pointsman serve"), "{run:?}");
+}
+
+#[test]
+fn configured_deployments_follow_their_files() {
+    let folder = workshop();
+    let path = folder.path();
+    fs::write(path.join("task.toml"), TASK).unwrap();
+    let config = "[deployments.d]\nrouter = \"router.safetensors\"\ntask = \"task.toml\"\nmode = \"shadow\"\n";
+    fs::write(path.join("pointsman.toml"), config).unwrap();
+    let service = Service::start(path, &["--config", "pointsman.toml"]);
+    let version = || service.get("/v1/deployments/d")["active"].as_u64().unwrap();
+    assert_eq!((version(), service.get("/v1/deployments/d")["mode"].as_str().unwrap()), (1, "shadow"));
+    fs::write(path.join("task.toml"), TASK.replace("0.05", "0.07")).unwrap();
+    wait_until(|| version() == 2);
+    // A bad file keeps what runs, and readiness says why.
+    fs::write(path.join("task.toml"), "loss = \"nonsense\"").unwrap();
+    wait_until(|| service.get("/readyz")["reasons"][0].as_str().is_some_and(|reason| reason.contains("task.toml")));
+    assert_eq!(version(), 2);
+    assert!(service.post("/v1/deployments/d/decide", &json!({"probs": [0.5, 0.3, 0.2]})).is_some());
+    fs::write(path.join("task.toml"), TASK).unwrap();
+    wait_until(|| version() == 3);
+    assert!(service.get("/readyz")["reasons"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn keys_are_made_shown_once_and_disabled() {
+    let folder = workshop();
+    let path = folder.path();
+    let exposed = finish(command().current_dir(path).args(["serve", "--listen", "0.0.0.0:0"]));
+    assert_eq!(exposed.code, 2);
+    assert!(exposed.stderr.contains("pointsman keys add"), "{exposed:?}");
+    let service = deployed(path, &[]);
+    let key = crate::line(path, "keys add app --scope read --rate 100").ok().stdout.trim().to_owned();
+    assert!(key.starts_with("pk_"));
+    // The running service follows.
+    wait_until(|| service.client(path, "deployments list").code == 2);
+    service.client(path, &format!("deployments list --key {key}")).ok();
+    assert_eq!(service.client(path, &format!("deployments put e --key {key}")).code, 2);
+    let list = crate::line(path, "keys list").ok().stdout;
+    assert!(list.contains("app") && !list.contains(&key), "{list}");
+    crate::line(path, "keys disable app").ok();
+    assert_eq!(crate::line(path, "keys disable app").code, 2);
+}
+
+#[test]
+fn a_signal_to_stop_finishes_what_was_asked() {
+    let folder = workshop();
+    let path = folder.path();
+    let mut service = deployed(path, &[]);
+    let answer = service.post("/v1/deployments/d/decide", &json!({"probs": [0.5, 0.3, 0.2]})).unwrap();
+    assert_eq!(signal(&mut service.child, "-TERM"), Some(0));
+    // Everything was moved into the database files.
+    let wal = fs::read_dir(path.join("pointsman.db-log")).unwrap().filter(|entry| {
+        let entry = entry.as_ref().unwrap();
+        entry.path().to_string_lossy().ends_with("-wal") && entry.metadata().unwrap().len() > 0
+    });
+    assert_eq!(wal.count(), 0);
+    let service = Service::start(path, &[]);
+    let id = answer["decision_id"].as_str().unwrap();
+    assert_eq!(service.get(&format!("/v1/decisions/{id}"))["action"], answer["action"]);
+}
+
+#[test]
+fn killed_services_keep_every_acknowledged_decision_once() {
+    const ROUNDS: usize = 12;
+    let folder = workshop();
+    let path = folder.path();
+    drop(deployed(path, &[]));
+    let mut rng = Rng::new(11);
+    let mut acknowledged: Vec<(String, String)> = Vec::new();
+    for round in 0..ROUNDS {
+        let durability = ["process", "disk"][round % 2];
+        fs::write(path.join("p.toml"), format!("[store]\ndurability = \"{durability}\"\nsegment_megabytes = 1\n"))
+            .unwrap();
+        let start = Instant::now();
+        let mut service = Service::start(path, &["--config", "p.toml"]);
+        assert!(start.elapsed() < Duration::from_secs(20), "starting took {:?}", start.elapsed());
+        let is_done = Arc::new(AtomicBool::new(false));
+        let clients: Vec<_> = (0..3)
+            .map(|client| {
+                let (url, is_done) = (service.url.clone(), Arc::clone(&is_done));
+                std::thread::spawn(move || {
+                    let mut answered = Vec::new();
+                    for n in 0.. {
+                        let id = format!("{round}-{client}-{n}");
+                        let body = json!({"id": id, "probs": [0.5, 0.3, 0.2]});
+                        match post(&url, "/v1/deployments/d/decide", &body) {
+                            Some(answer) => answered.push((id, answer["decision_id"].as_str().unwrap().to_owned())),
+                            None if is_done.load(Ordering::Relaxed) => return answered,
+                            None => {}
+                        }
+                    }
+                    unreachable!("an endless loop")
+                })
+            })
+            .collect();
+        std::thread::sleep(Duration::from_millis(20 + rng.below(300) as u64));
+        is_done.store(true, Ordering::Relaxed);
+        service.child.kill().unwrap();
+        service.child.wait().unwrap();
+        acknowledged.extend(clients.into_iter().flat_map(|client| client.join().unwrap()));
+    }
+    assert!(acknowledged.len() > ROUNDS, "only {} decisions were answered", acknowledged.len());
+    let service = Service::start(path, &[]);
+    let mut logged = Vec::new();
+    let mut after = String::new();
+    loop {
+        let page = service.get(&format!("/v1/deployments/d/decisions?limit=1000{after}"));
+        let decisions = page["decisions"].as_array().unwrap();
+        logged.extend(
+            decisions
+                .iter()
+                .map(|d| (d["id"].as_str().unwrap().to_owned(), d["decision_id"].as_str().unwrap().to_owned())),
+        );
+        match page["next"].as_str() {
+            Some(next) => after = format!("&after={next}"),
+            None => break,
+        }
+    }
+    let distinct: HashSet<&String> = logged.iter().map(|(id, _)| id).collect();
+    assert_eq!(distinct.len(), logged.len(), "an id is logged twice");
+    let logged: HashSet<(String, String)> = logged.into_iter().collect();
+    for decision in &acknowledged {
+        assert!(logged.contains(decision), "{decision:?} was answered and is not in the log");
+    }
+    // The same ids give the first decisions again.
+    for (id, decision) in acknowledged.iter().step_by(1 + acknowledged.len() / 20) {
+        let again = service.post("/v1/deployments/d/decide", &json!({"id": id, "probs": [0.2, 0.2, 0.6]})).unwrap();
+        assert_eq!(again["decision_id"], *decision);
+    }
+}
