@@ -13,7 +13,15 @@ use crate::error::Parsed;
 
 /// Tensors to write, sorted by name.
 #[derive(Default)]
-pub(crate) struct Tensors<'a>(Vec<(String, Dtype, Vec<usize>, Cow<'a, [u8]>)>);
+pub(crate) struct Tensors<'a>(Vec<Tensor<'a>>);
+
+/// A tensor to write.
+struct Tensor<'a> {
+    name: String,
+    dtype: Dtype,
+    shape: Vec<usize>,
+    bytes: Cow<'a, [u8]>,
+}
 
 impl<'a> Tensors<'a> {
     /// Adds the rows of a table.
@@ -117,8 +125,8 @@ impl<'a> Tensors<'a> {
     }
 
     fn add(&mut self, name: &str, dtype: Dtype, shape: Vec<usize>, bytes: impl Into<Cow<'a, [u8]>>) {
-        self.0.push((name.to_owned(), dtype, shape, bytes.into()));
-        self.0.sort_by(|a, b| a.0.cmp(&b.0));
+        self.0.push(Tensor { name: name.to_owned(), dtype, shape, bytes: bytes.into() });
+        self.0.sort_by(|a, b| a.name.cmp(&b.name));
     }
 
     pub(crate) fn add_reals(&mut self, name: &str, shape: Vec<usize>, values: &[f64]) {
@@ -154,13 +162,15 @@ impl<'a> Tensors<'a> {
     }
 
     pub(super) fn has(&self, wanted: &str) -> bool {
-        self.0.iter().any(|(name, ..)| name == wanted)
+        self.0.iter().any(|tensor| tensor.name == wanted)
     }
 
     pub(super) fn views(&self) -> std::result::Result<Vec<(&str, TensorView<'_>)>, safetensors::SafeTensorError> {
         self.0
             .iter()
-            .map(|(name, dtype, shape, bytes)| Ok((name.as_str(), TensorView::new(*dtype, shape.clone(), bytes)?)))
+            .map(|Tensor { name, dtype, shape, bytes }| {
+                Ok((name.as_str(), TensorView::new(*dtype, shape.clone(), bytes)?))
+            })
             .collect()
     }
 }
