@@ -42,6 +42,7 @@ mod stability;
 mod theorems;
 mod traffic;
 mod tree_inputs;
+mod tree_targets;
 mod what_if;
 mod world;
 

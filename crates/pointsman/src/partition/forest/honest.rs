@@ -1,9 +1,9 @@
 //! Honest partitions: a tree is grown on one half of the rows, and its leaves are estimated from the other half.
 
-use pointsman_trees::{GrowthRule, LEAF_SIZES, Node, Trees, join_trees};
+use pointsman_trees::{GrowthRule, LEAF_SIZES, Node, TrainingSet, Trees, join_trees};
 
 use super::inputs;
-use super::learn::training_set;
+use super::learn::{Grower, grow_on_table};
 use crate::error::Result;
 use crate::numeric::mix::nth;
 use crate::parallel::prelude::*;
@@ -43,30 +43,43 @@ impl Halves {
 ///
 /// The calibration rows are not an argument, so the tree is independent of them. A leaf may hold few calibration rows.
 pub(crate) fn grow_honest_tree(table: &Table, divide: &[u32], columns: &[usize], seed: u64) -> Result<Trees> {
-    let training = training_set(table, divide, columns, MAX_ROWS_TO_GROW_ON)?;
-    let fold = |row: usize| nth(nth(seed, 1), u64::from(training.key(row))) % FOLDS;
-    let rule = |min_rows_per_leaf: usize| GrowthRule {
-        min_rows_to_split: 2 * min_rows_per_leaf,
-        min_rows_per_leaf,
-        share_of_inputs: 1.0,
-    };
-    let errors_of = |&leaf: &usize| -> Vec<f64> {
-        let mut errors = vec![0.0; training.rows()];
-        for left_out in 0..FOLDS {
-            let grown = training.grow_tree(|row| fold(row) != left_out, rule(leaf), seed);
-            for (row, slot) in errors.iter_mut().enumerate().filter(|(row, _)| fold(*row) == left_out) {
-                *slot = training.squared_error(row, grown.mean_of_row(training.inputs_of_row(row)));
-            }
-        }
-        errors
-    };
-    let tried: Vec<Vec<f64>> = LEAF_SIZES.par_iter().map(errors_of).collect();
-    let error = |size: usize| training.weighted_mean(&tried[size]);
-    let best = (0..LEAF_SIZES.len()).min_by(|&a, &b| error(a).total_cmp(&error(b))).unwrap_or(0);
-    let grown = training.grow_tree(|_| true, rule(LEAF_SIZES[best]), seed);
-    let trees = join_trees(training.width(), &[grown.nodes])?;
+    let trees = grow_on_table(table, divide, columns, MAX_ROWS_TO_GROW_ON, &TreeGrower { seed })?;
     let found = trees.leaves_of_inputs(0, &inputs::of_rows(table, divide, columns));
     prune_sparse_leaves(&trees, &found)
+}
+
+struct TreeGrower {
+    seed: u64,
+}
+
+impl Grower for TreeGrower {
+    type Grown = Trees;
+
+    /// Grows a tree with the leaf size of the smallest cross-validated error.
+    fn grow<const N: usize>(&self, training: &TrainingSet<N>) -> Result<Trees> {
+        let seed = self.seed;
+        let fold = |row: usize| nth(nth(seed, 1), u64::from(training.key(row))) % FOLDS;
+        let rule = |min_rows_per_leaf: usize| GrowthRule {
+            min_rows_to_split: 2 * min_rows_per_leaf,
+            min_rows_per_leaf,
+            share_of_inputs: 1.0,
+        };
+        let errors_of = |&leaf: &usize| -> Vec<f64> {
+            let mut errors = vec![0.0; training.rows()];
+            for left_out in 0..FOLDS {
+                let grown = training.grow_tree(|row| fold(row) != left_out, rule(leaf), seed);
+                for (row, slot) in errors.iter_mut().enumerate().filter(|(row, _)| fold(*row) == left_out) {
+                    *slot = training.squared_error(row, grown.mean_of_row(training.inputs_of_row(row)));
+                }
+            }
+            errors
+        };
+        let tried: Vec<Vec<f64>> = LEAF_SIZES.par_iter().map(errors_of).collect();
+        let error = |size: usize| training.weighted_mean(&tried[size]);
+        let best = (0..LEAF_SIZES.len()).min_by(|&a, &b| error(a).total_cmp(&error(b))).unwrap_or(0);
+        let grown = training.grow_tree(|_| true, rule(LEAF_SIZES[best]), seed);
+        Ok(join_trees(training.width(), &[grown.nodes])?)
+    }
 }
 
 /// Merges every leaf with fewer than [`SPARSE_BELOW_ROWS`] rows into its sibling. `leaf_of_row` is the leaf of each row.

@@ -1,10 +1,11 @@
 //! Partitions that learn: trees that find where the irreducible and the reducible loss differ.
 //!
-//! Trees are grown once, on the unbiased Brier decomposition of items with two labels or more, and do not depend on a task. The losses of
-//! a leaf under a task are estimated later, in `estimate`, from the rows of the leaf. The crate `pointsman-trees` grows and walks trees over
+//! Trees are grown once, on items with two labels or more: on their unbiased Brier decomposition, on what acts cost under random weights of
+//! classes, and on the losses of measured oracles. They do not depend on a task. The losses of a leaf under a task are estimated later, in `estimate`, from the rows of the leaf. The crate `pointsman-trees` grows and walks trees over
 //! plain numbers; this module defines the inputs of trees and the statistics of leaves.
 
 mod assignment;
+mod class_weights;
 mod divide;
 mod honest;
 mod honest_forest;
