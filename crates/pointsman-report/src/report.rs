@@ -251,7 +251,7 @@ impl Report {
                 recalibrated: router.is_recalibrated(),
             },
             classes: router.classes().to_vec(),
-            cells: replay.cells(policy)?,
+            cells: replay.cells(policy, inputs.table)?,
             detail: None,
         })
     }
