@@ -54,6 +54,7 @@ mod reproduction {
     mod corrections;
     mod diagnosis_limits;
     mod estimator_choice;
+    mod few_rows;
     mod forecasts;
     mod forest_limits;
     mod honest_forest;
