@@ -16,8 +16,9 @@ fn items(rng: &mut Rng, rows: usize, drifted: f64) -> Table {
             x if x < 0.7 => [0.95, 0.05],
             _ => [0.2, 0.8],
         };
+        let labels = 2 + (3.0 * rng.uniform()) as usize;
         probs.extend([f, 1.0 - f]);
-        votes.extend(rng.votes(&p, 2 + (3.0 * rng.uniform()) as usize));
+        votes.extend(rng.votes(&p, labels));
         features.extend([kind + 0.2 * (rng.uniform() - 0.5), rng.uniform(), rng.uniform()]);
     }
     let table = Table::new(["no", "yes"], probs).unwrap().with_votes(votes).unwrap();
