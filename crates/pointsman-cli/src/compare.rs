@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use pointsman::evaluate::{Comparison, PolicyCost};
+use pointsman::evaluate::{Comparison, MIN_DIFFERING_ROWS, PolicyCost};
 use pointsman::task::TaskSummary;
 use pointsman::{Replay, Router, Table, Task};
 use pointsman_table::{Format, Frame, Need};
@@ -300,6 +300,13 @@ fn in_words(it: &PolicyCost, baseline: &str) -> Option<String> {
     if let Some([low, high]) = difference.identified {
         let (low, high) = (fixed(low, digits), fixed(high, digits));
         interval += &format!(" (so few labels per item leave {low} to {high} open)");
+    }
+    if difference.rests_on_few_rows() {
+        let rows = counted(difference.differing_rows, "row", "rows");
+        return Some(format!(
+            "{name} and {baseline} differ on {rows} only: from fewer than {MIN_DIFFERING_ROWS}, 95 % intervals are too narrow to say which \
+             costs less{interval}."
+        ));
     }
     let amount = fixed(difference.estimate.abs(), digits);
     Some(match difference.certain_sign() {

@@ -19,6 +19,7 @@ pub(crate) fn run(args: &CompileArgs) -> anyhow::Result<()> {
     let task = task::from_args(&args.task)?;
     let router = input::load_router(&args.router)?;
     let compiled = errors::compile(&router, &task, &args.router, args.task.task.first())?;
+    warn_all(words::policy::few_rows(&router));
     warn_all(words::policy::no_choice(&task));
     warn_all(words::policy::overpriced(compiled.task()));
     warn_all(words::policy::unused_answers(&task, router.rows()));

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use pointsman::{Action, CellId, Decision, Loss, Oracle, Router, Task};
+use pointsman::task::Ties;
+use pointsman::{Action, CellId, Decision, Estimator, Limit, Loss, Oracle, Router, Task};
 
-use crate::args::{CapArg, TableArgs, TaskArgs, VotesArgs};
+use crate::args::{CapArg, RouteArg, TableArgs, TaskArgs, VotesArgs};
 use crate::render::number::plain;
 
 /// The price of a route and that of abstaining in examples.
@@ -66,6 +67,32 @@ fn task_without_file(args: &TaskArgs) -> String {
         push("ties", ties.to_string());
     }
     flags
+}
+
+/// The flags of a task that no file was given for; `--task TASK` stands for a cost matrix, which only a task file can hold.
+pub(crate) fn of_task(task: &Task) -> String {
+    let loss = task.loss();
+    let is_named = loss.to_string().parse::<Loss>().is_ok_and(|named| named == *loss);
+    let routes = task.routes().iter().map(|route| RouteArg {
+        name: route.name().to_owned(),
+        cost: route.price(),
+        oracle: Some(route.oracle().clone()).filter(|oracle| *oracle != Oracle::Bayes),
+    });
+    let (budget, target_loss) = match task.limit() {
+        Some(Limit::Budget(share)) => (Some(share), None),
+        Some(Limit::TargetLoss(loss)) => (None, Some(loss)),
+        None => (None, None),
+    };
+    self::task(&TaskArgs {
+        loss: Some(loss.clone()).filter(|loss| is_named && *loss != Loss::brier()),
+        route: routes.collect(),
+        abstain: task.abstain_price(),
+        budget,
+        target_loss,
+        estimator: Some(task.chosen_estimator()).filter(|chosen| *chosen != Estimator::default()),
+        ties: Some(task.chosen_ties()).filter(|chosen| *chosen != Ties::default()),
+        task: if is_named { Vec::new() } else { vec!["TASK".into()] },
+    })
 }
 
 /// The flags of a task that shows what a router does: usual prices or, if all rows would get the same action at these, half of what an

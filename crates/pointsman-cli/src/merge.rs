@@ -9,11 +9,11 @@ use crate::args::MergeArgs;
 use crate::calibrate::json::RouterSummary;
 use crate::flags::{example_prices, shell_quoted};
 use crate::output::{check_router, print_beside, save_router};
-use crate::render::next_step;
 use crate::render::number::counted;
 use crate::render::style::{BOLD, GOOD};
+use crate::render::{next_step, warn_all};
 use crate::stats::RouterStats;
-use crate::{input, json};
+use crate::{input, json, words};
 
 pub(crate) fn run(args: &MergeArgs) -> anyhow::Result<()> {
     let parts = input::expand_patterns(&args.parts)?;
@@ -21,6 +21,7 @@ pub(crate) fn run(args: &MergeArgs) -> anyhow::Result<()> {
     check_router(&args.output, args.json, &parts.iter().map(AsRef::as_ref).collect::<Vec<_>>())?;
     let router = merge(&parts)?;
     save_router(&args.output, &router)?;
+    warn_all(words::policy::few_rows(&router));
     let stats = RouterStats::new(&router);
     if args.json {
         return json::print_with_warnings(&RouterSummary::new(router.rows(), &router, &stats, None));

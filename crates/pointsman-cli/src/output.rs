@@ -8,6 +8,7 @@ use pointsman::Router;
 use pointsman_table::{Existing, Format};
 
 use crate::failure::Hint;
+use crate::flags::shell_quoted;
 use crate::input::is_stream;
 use crate::interrupt::Writing;
 use crate::render;
@@ -104,16 +105,25 @@ pub(crate) fn check_folder(folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Refuses an output for a router that cannot be written to, or that is one of the inputs.
+/// Refuses an output for a router that cannot be written to, that is one of the inputs, or that is named like a table.
 pub(crate) fn check_router(output: &Path, json: bool, inputs: &[&Path]) -> anyhow::Result<()> {
     check_binary("router", output, json)?;
-    check_overwrite(output, inputs, Kind::Router)
+    check_overwrite(output, inputs, Kind::Router)?;
+    check_extension("router", output)
 }
 
-/// Refuses an output for a policy that cannot be written to, or that is one of the inputs.
+/// Refuses an output for a policy that cannot be written to, that is one of the inputs, or that is named like a table.
 pub(crate) fn check_policy(output: &Path, json: bool, inputs: &[&Path]) -> anyhow::Result<()> {
     check_binary("policy", output, json)?;
-    check_overwrite(output, inputs, Kind::Policy)
+    check_overwrite(output, inputs, Kind::Policy)?;
+    check_extension("policy", output)
+}
+
+/// Refuses to give a router or policy the extension of a table.
+fn check_extension(what: &str, output: &Path) -> anyhow::Result<()> {
+    let Some(format) = Format::from_path(output) else { return Ok(()) };
+    let name = shell_quoted(&output.with_extension("safetensors"));
+    bail!("{}: a {what} is not a table, as the extension of {format} files says; write -o {name}", output.display())
 }
 
 /// Refuses to print a file that is not text, or to mix it with JSON.

@@ -34,24 +34,34 @@ pub(crate) const ROUTES: &[&str] = &[
     "experts=0.05,panel:m=3,aggregate=laplace",
 ];
 
-/// A parser of a type that also suggests values to shells.
+/// A parser of a type that also suggests values to shells. A misspelt name gets the value that was perhaps meant.
 pub(crate) fn suggest<T>(values: &'static [&'static str]) -> Suggested<T>
 where
     T: FromStr,
 {
-    Suggested { values, parse: |text| text.parse() }
+    Suggested { values, are_names: true, parse: |text| text.parse() }
+}
+
+/// As [`suggest`], of values that begin with a name of the user's own choice, so that no name is misspelt.
+pub(crate) fn suggest_examples<T>(values: &'static [&'static str]) -> Suggested<T>
+where
+    T: FromStr,
+{
+    Suggested { are_names: false, ..suggest(values) }
 }
 
 /// See [`suggest`].
 #[derive(Debug)]
 pub(crate) struct Suggested<T: FromStr> {
     values: &'static [&'static str],
+    /// Whether values begin with one of a few names.
+    are_names: bool,
     parse: fn(&str) -> Result<T, T::Err>,
 }
 
 impl<T: FromStr> Clone for Suggested<T> {
     fn clone(&self) -> Self {
-        Self { values: self.values, parse: self.parse }
+        Self { values: self.values, are_names: self.are_names, parse: self.parse }
     }
 }
 
@@ -63,7 +73,7 @@ where
     type Value = T;
 
     fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<T, clap::Error> {
-        let (values, own) = (self.values, self.parse);
+        let (values, own) = (if self.are_names { self.values } else { &[] }, self.parse);
         let parse = move |text: &str| {
             own(text).map_err(|error| {
                 let error: Box<dyn Error + Send + Sync> = error.into();

@@ -4,10 +4,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use pointsman::policy::Caps;
+use pointsman::task::Route;
 use pointsman::{Limit, Loss, Oracle, Policy, Task};
 
 use crate::args::{CapArg, RouteArg, TaskArgs};
 use crate::flags;
+use crate::render::number::plain;
 
 /// The task of the flags and of the task file, if there is one; flags override the file.
 pub(crate) fn from_args(args: &TaskArgs) -> anyhow::Result<Task> {
@@ -49,6 +51,7 @@ fn override_task(given: &Task, args: &TaskArgs) -> anyhow::Result<Task> {
     }
     let is_new = |flag: &&RouteArg| !given.routes().iter().any(|route| route.name() == flag.name);
     for flag in args.route.iter().filter(is_new) {
+        check_new_route(given, flag, args)?;
         task = task.route(flag.name.as_str(), flag.oracle.clone().unwrap_or_else(Oracle::bayes), flag.cost)?;
     }
     if let Some(price) = args.abstain.or(given.abstain_price()) {
@@ -60,6 +63,22 @@ fn override_task(given: &Task, args: &TaskArgs) -> anyhow::Result<Task> {
         Some(Limit::TargetLoss(loss)) => task.target_loss(loss)?,
         None => task,
     })
+}
+
+/// Refuses a new route whose name is nearly that of a route whose price was perhaps meant to change. A flag with a kind of oracle adds a
+/// route in any case, since a price is changed without one.
+fn check_new_route(given: &Task, flag: &RouteArg, args: &TaskArgs) -> anyhow::Result<()> {
+    let is_unchanged = |name: &&str| args.route.iter().all(|flag| flag.name != *name);
+    let names = given.routes().iter().map(Route::name).filter(is_unchanged);
+    let meant = pointsman_table::did_you_mean(&flag.name, names);
+    if flag.oracle.is_some() || meant.is_empty() {
+        return Ok(());
+    }
+    let (name, cost) = (&flag.name, plain(flag.cost));
+    bail!(
+        "--route {name}={cost}: the task has no route {name:?}{meant} To add another oracle, write its kind: --route {}",
+        flags::shell_quoted_text(&format!("{name}={cost},bayes"))
+    )
 }
 
 /// Every task of the arguments, each with the flags that name it: one per task file, else that of the flags, else none.

@@ -418,7 +418,7 @@
     const saving = data.best_threshold_cost === null ? null : data.savings["best-threshold"].standard_error;
     $("facts").textContent = rowsAndCells + (!atOwn() ? " Standard errors are known at the prices of the report only."
       : " Standard error of Pointsman’s cost: " + num(unidentified.includes("router") ? null : errors.router, 2)
-        + (saving === null ? "" : "; of what it saves against the " + NAMES.rules["best-threshold"] + ": " + num(saving, 2)) + ".");
+        + (saving === null ? "" : "; of what it saves against the " + NAMES.rules["best-threshold"] + ", whose cost is halfway between thresholds chosen on these rows and on others: " + num(saving, 2)) + ".");
   }
   function move(route, value) { state.moved = route; state.route = value; prices(); }
   function reset() { state.moved = -1; [state.route, state.abstain] = loss().grid.own; }

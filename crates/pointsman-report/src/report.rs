@@ -235,7 +235,7 @@ impl Report {
         let sweep =
             |sweep: &Sweep| Ok(SweepReport { axis: sweep.axis.to_string(), points: replay.sweep(policy, sweep)? });
         let (seen, rows) = (router.calibration_rows_in(inputs.table), inputs.table.rows());
-        Ok(Self {
+        let mut report = Self {
             evaluation: replay.evaluate(policy)?,
             calibration_error,
             traffic: replay.traffic(router, inputs.table)?.compare(),
@@ -251,9 +251,11 @@ impl Report {
                 recalibrated: router.is_recalibrated(),
             },
             classes: router.classes().to_vec(),
-            cells: replay.cells(policy)?,
+            cells: replay.cells(policy, inputs.table)?,
             detail: None,
-        })
+        };
+        report.warnings.extend(report.few_rows());
+        Ok(report)
     }
 
     /// Adds the detail that figures and the page need. `done` is called once per loss of the [`menu`].

@@ -1,7 +1,7 @@
 //! Sentences about a report.
 
-use pointsman::evaluate::{Saving, ranking_name, rule_name};
-use pointsman::number::percent;
+use pointsman::evaluate::{MIN_DIFFERING_ROWS, Saving, ranking_name, rule_name};
+use pointsman::number::{counted, percent};
 use pointsman::task::TaskSummary;
 
 use crate::chart::{label, number};
@@ -55,8 +55,11 @@ impl Report {
         };
         let share = saving.share.unwrap_or(0.0);
         let error = saving.share_standard_error.map(|error| Z_95_PERCENT * error);
-        let (amount, rule) = (margin(share.abs(), error), rule_label(rule));
-        let rule = if rule.starts_with("always") { rule } else { format!("the {rule}") };
+        let (amount, rule) = (margin(share.abs(), error), with_article(rule));
+        if self.is_open(saving) {
+            let rows = counted(saving.differing_rows, "row", "rows");
+            return format!("Pointsman and {rule} differ on {rows} only: too few to say what Pointsman saves.");
+        }
         match error {
             Some(error) if share.abs() < MIN_SHOWN_SHARE => {
                 format!("Pointsman costs as much per query as {rule}, give or take {}.", percent(error))
@@ -161,6 +164,39 @@ impl Report {
         savings
     }
 
+    /// Whether a saving rests on too few rows to be stated. Rules that act alike on many rows have the same cost.
+    fn is_open(&self, saving: &Saving) -> bool {
+        let acts_alike = saving.differing_rows == 0 && self.evaluation.rows >= MIN_DIFFERING_ROWS;
+        saving.rests_on_few_rows() && !acts_alike
+    }
+
+    /// A warning that intervals are too narrow because rows are few, or because few rows tell rules apart; `None` if there are enough.
+    pub(crate) fn few_rows(&self) -> Option<String> {
+        let rows = self.evaluation.rows;
+        if rows < MIN_DIFFERING_ROWS {
+            return Some(format!(
+                "{}: from fewer than {MIN_DIFFERING_ROWS} rows, 95 % intervals are too narrow, and what Pointsman saves cannot be said; \
+                 evaluate on more rows",
+                counted(rows, "held-out row", "held-out rows")
+            ));
+        }
+        let savings = self.savings();
+        let open: Vec<String> = savings
+            .iter()
+            .filter(|(_, saving)| self.is_open(saving))
+            .map(|(name, saving)| {
+                format!("{} on {}", with_article(name), counted(saving.differing_rows, "row", "rows"))
+            })
+            .collect();
+        (!open.is_empty()).then(|| {
+            format!(
+                "Pointsman differs from {} only: from fewer than {MIN_DIFFERING_ROWS} rows, the 95 % interval of a saving is too narrow, and \
+                 none is given; evaluate on more rows",
+                open.join(", from ")
+            )
+        })
+    }
+
     /// The savings against each simple rule with 95 % intervals; `None` if unknown.
     #[must_use]
     pub fn savings_line(&self) -> Option<String> {
@@ -181,7 +217,8 @@ impl Report {
             });
             format!("{} against {rule}{open}", margin(saving.share.unwrap_or(0.0), error))
         };
-        let phrases: Vec<String> = self.savings().iter().map(against).collect();
+        let phrases: Vec<String> =
+            self.savings().iter().filter(|(_, saving)| !self.is_open(saving)).map(against).collect();
         (!phrases.is_empty()).then(|| format!("Saves {} (95 % intervals).", phrases.join(", ")))
     }
 
@@ -225,6 +262,12 @@ impl Report {
             _ => return None,
         })
     }
+}
+
+/// The name of a rule, as the object of a sentence.
+fn with_article(key: &str) -> String {
+    let rule = rule_label(key);
+    if rule.starts_with("always") { rule } else { format!("the {rule}") }
 }
 
 /// The task's loss and prices in a sentence.

@@ -38,7 +38,13 @@ impl Json {
 
     /// The value as a feature: NaN if it is null.
     pub(crate) fn feature(&self) -> Parsed<f64> {
-        if matches!(self, Self::Null) { Ok(f64::NAN) } else { self.real() }
+        match self {
+            Self::Null => Ok(f64::NAN),
+            Self::Text(text) if text.trim().parse::<f64>().is_err() => {
+                Err(number::not_a_feature(&self.not_a_number(), text, "write null"))
+            }
+            other => other.real(),
+        }
     }
 
     /// The value as a count of votes.

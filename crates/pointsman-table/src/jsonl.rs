@@ -47,7 +47,12 @@ pub(crate) fn open(input: Input, options: &ReadOptions) -> Result<JsonlSource> {
                 first: value.cell().and_then(|cell| cell.text().map(Cow::into_owned)),
             };
             let fields: Vec<Field> = object.iter().map(field).collect();
-            Layout::find(&lines.name, &fields, Hints { sparse: true, ..Hints::default() }, options)?
+            Layout::find(
+                &lines.name,
+                &fields,
+                Hints { sparse: true, sparse_answers: true, ..Hints::default() },
+                options,
+            )?
         }
         None => Layout::without_rows(options).ok_or_else(|| Error::file(&lines.name, EMPTY))?,
     };
@@ -279,7 +284,8 @@ impl RowValues for Row<'_> {
 
     fn answers(&self, group: &ColumnGroup, out: &mut Vec<f64>) -> Result<()> {
         self.check_answer(group)?;
-        self.numbers(group, Json::real, None, out)
+        // A model that gives one answer need not list the other classes.
+        self.numbers(group, Json::real, Some(0.0), out)
     }
 
     fn votes(&self, group: &ColumnGroup, out: &mut Vec<u32>) -> Result<()> {

@@ -58,8 +58,21 @@ pub(crate) fn feature_from_text(bytes: &[u8]) -> Parsed<f64> {
     }
     real_from_text(bytes).map_err(|reason| {
         let is_word = !bytes.iter().any(u8::is_ascii_digit);
-        if is_word { format!("{reason}: if the value is missing, leave it empty") } else { reason }
+        if is_word { not_a_feature(&reason, &String::from_utf8_lossy(bytes), "leave it empty") } else { reason }
     })
+}
+
+/// The message on a word in place of a feature: it is a category or, if it says so, a missing value, for which `remedy` says what to write.
+pub(crate) fn not_a_feature(reason: &str, word: &str, remedy: &str) -> String {
+    const MISSING: [&str; 11] =
+        ["na", "n/a", "#n/a", "null", "nil", "none", "missing", "unknown", "undefined", "-", "?"];
+    match MISSING.contains(&word.trim().to_lowercase().as_str()) {
+        true => format!("{reason}: if the value is missing, {remedy}"),
+        false => format!(
+            "{reason}: features are numbers; give a category as one column per value, 1 on rows that have the value and 0 on others; if the \
+             value is missing, {remedy}"
+        ),
+    }
 }
 
 /// A count of votes from text.

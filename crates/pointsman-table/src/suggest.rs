@@ -7,10 +7,13 @@ use crate::error::shown;
 /// Names longer than this are not compared letter by letter.
 const MAX_LETTERS: usize = 40;
 
-/// `: did you mean "…"?`, if one of the names differs from the given one in case and spacing only, or in few letters; empty otherwise.
+/// `: did you mean "…"?`, if one of the names differs from the given one in case and spacing only, or in few letters; empty otherwise, and
+/// if one of the names is the given one.
 #[must_use]
 pub fn did_you_mean<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> String {
     match closest(given, names) {
+        // Nothing is wrong with the name.
+        Some(name) if name == given => String::new(),
         // They look the same on a screen.
         Some(name) if name.nfc().eq(given.nfc()) => {
             ": the same letters in another Unicode form, composed in one place and decomposed in the other; write both in the same form (NFC)".to_owned()
@@ -115,6 +118,7 @@ mod tests {
             assert_eq!(closest(given, names), meant, "{given}");
         }
         assert_eq!(did_you_mean("Eel", names), ": did you mean \"eel\"?");
+        assert_eq!(did_you_mean("eel", names), "");
         let decomposed = "Ru\u{308}ckgabe";
         let hint = did_you_mean(decomposed, ["Rückgabe"]);
         assert!(hint.contains("another Unicode form"), "{hint}");

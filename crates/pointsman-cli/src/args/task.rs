@@ -7,7 +7,7 @@ use pointsman::task::Ties;
 use pointsman::{Estimator, Loss};
 
 use super::values::{RouteArg, price, share};
-use crate::suggest::{self, suggest};
+use crate::suggest::{self, suggest, suggest_examples};
 
 /// The end of the help of every command with a task.
 pub(super) const TASK_HELP: &str = "\
@@ -28,7 +28,7 @@ pub(crate) struct TaskArgs {
     pub(crate) loss: Option<Loss>,
     /// An oracle and what asking it costs; may be given several times
     #[arg(long, value_name = "[NAME=]COST[,KIND]", allow_negative_numbers = true,
-          value_parser = suggest::<RouteArg>(suggest::ROUTES), hide_possible_values = true)]
+          value_parser = suggest_examples::<RouteArg>(suggest::ROUTES), hide_possible_values = true)]
     pub(crate) route: Vec<RouteArg>,
     /// What abstaining costs; without it Pointsman never abstains
     #[arg(long, value_name = "COST", value_parser = price, allow_negative_numbers = true)]

@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 use std::str::FromStr;
 
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 use pointsman::Oracle;
 use pointsman::policy::CapSize;
 
@@ -102,8 +102,17 @@ impl FromStr for RouteArg {
         let Ok(cost) = cost.trim().parse() else {
             bail!("{:?} is not a price: write [NAME=]COST[,KIND], as in expert=0.05", cost.trim());
         };
-        Ok(Self { name: name.trim().to_owned(), cost, oracle: kind.map(|kind| kind.trim().parse()).transpose()? })
+        Ok(Self { name: name.trim().to_owned(), cost, oracle: kind.map(|kind| parse_kind(kind.trim())).transpose()? })
     }
+}
+
+/// A kind of oracle; the error of a misspelt one has the name that was perhaps meant.
+fn parse_kind(text: &str) -> anyhow::Result<Oracle> {
+    const KINDS: [&str; 3] = ["bayes", "panel", "measured"];
+    text.parse::<Oracle>().map_err(|error| {
+        let given = text.split(':').next().unwrap_or(text);
+        anyhow!("{error}{}", pointsman_table::did_you_mean(given, KINDS))
+    })
 }
 
 /// `NAME=N` or `NAME=P%`.

@@ -6,10 +6,11 @@ use pointsman_table::Frame;
 
 use crate::render::number::{count, counted, percent};
 use crate::stats::{RouterStats, is_forest};
+use crate::words;
 
-/// A warning per reason why a router's estimates are weak: one label per item, or cells with few rows.
+/// A warning per reason why a router's estimates are weak: few rows, one label per item, or cells with few rows.
 pub(super) fn weak_estimates(router: &Router, stats: &RouterStats) -> Vec<String> {
-    let mut sentences = Vec::new();
+    let mut sentences: Vec<String> = words::policy::few_rows(router).into_iter().collect();
     if stats.labels[2] == 1 {
         sentences.push(
             "one label per item: noise and model error cannot be separated, so route costs are only bounded and some \
@@ -22,9 +23,15 @@ pub(super) fn weak_estimates(router: &Router, stats: &RouterStats) -> Vec<String
     let is_pooled = matches!(router.partition().factors(), [Factor::Pooled]);
     if stats.sparse + stats.empty > 0 && !is_forest(router) && !is_pooled {
         let share = (stats.sparse + stats.empty) as f64 / stats.cells as f64;
+        // The number of cells of a partition that learns is not chosen by its user.
+        let learns = router.partition().factors().iter().any(Factor::learns);
+        let remedy = if learns { "more rows would give better estimates there" } else { "use fewer bins or more rows" };
+        let fall_back = match stats.empty {
+            0 => "",
+            _ => " (an empty cell falls back to the rows of the same confidence)",
+        };
         sentences.push(format!(
-            "{} of the cells have fewer than {SPARSE_BELOW_ROWS} calibration rows: use fewer bins or more rows (an empty cell \
-             falls back to the rows of the same confidence)",
+            "{} of the cells have fewer than {SPARSE_BELOW_ROWS} calibration rows: {remedy}{fall_back}",
             percent(share)
         ));
     }

@@ -9,6 +9,7 @@ mod tally;
 mod write;
 
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use anyhow::bail;
@@ -104,7 +105,7 @@ fn load(args: &DecideArgs, task: &Task) -> anyhow::Result<(Arc<Policy>, Option<R
         RouterOrPolicy::Policy(policy) => {
             refuse_rows(args)?;
             let task = without(task::beside_policy(&policy, task, &args.task)?)?;
-            Ok((Arc::new(policy.reprice(&task).map_err(|error| other_policy(error, args))?), None))
+            Ok((Arc::new(policy.reprice(&task).map_err(|error| other_policy(error, &task, args))?), None))
         }
         RouterOrPolicy::Router(router) => {
             let task = without(task.clone())?;
@@ -128,8 +129,8 @@ fn refuse_rows(args: &DecideArgs) -> anyhow::Result<()> {
     )
 }
 
-/// An error of a task that a policy cannot answer, with the command that can.
-fn other_policy(error: pointsman::Error, args: &DecideArgs) -> anyhow::Error {
+/// An error of a task that a policy cannot answer, with the command that writes a policy that can. The policy itself is kept.
+fn other_policy(error: pointsman::Error, task: &Task, args: &DecideArgs) -> anyhow::Error {
     let needs_rows = matches!(
         &error,
         pointsman::Error::Task(
@@ -137,11 +138,18 @@ fn other_policy(error: pointsman::Error, args: &DecideArgs) -> anyhow::Error {
         )
     );
     let error = pointsman_table::Error::File { file: args.router.display().to_string(), reason: error.to_string() };
-    let command = format!("pointsman compile ROUTER{} -o {}", flags::task(&args.task), shell_quoted(&args.router));
+    let task = if args.task.task.is_empty() { flags::of_task(task) } else { flags::task(&args.task) };
+    let command = format!("pointsman compile ROUTER{task} -o {}", shell_quoted(&beside(&args.router)));
     match needs_rows {
         true => anyhow::Error::from(error).context(Hint(command)),
         false => error.into(),
     }
+}
+
+/// The path of a second policy beside a policy: `policy-2.safetensors` beside `policy.safetensors`.
+fn beside(policy: &Path) -> PathBuf {
+    let stem = policy.file_stem().unwrap_or_default().to_string_lossy();
+    policy.with_file_name(format!("{stem}-2.safetensors"))
 }
 
 /// The table of queries, and how it is read.

@@ -70,6 +70,11 @@ fn write_expected_cost(out: &mut impl Write, summary: &TallySummary, policy: &Po
             let basis = if policy.router().is_none() { ", by the estimates that decide," } else { "" };
             let text = format!("expected cost per query{basis} {BOLD}{router}{BOLD:#} {unit}{open}; {always}");
             paragraph(&mut *out, 0, &text)?;
+            if summary.standard_error.is_some_and(|error| error > 0.0) {
+                let text = "± is the standard error of the estimates, for traffic like the calibration rows; what these queries will cost \
+                            varies more, the fewer they are";
+                paragraph(&mut *out, 0, &format!("{DIM}{text}{DIM:#}"))?;
+            }
         }
     }
     if let (Some(_), Some(share)) = (&summary.expected_cost, summary.shares.get("undetermined")) {

@@ -122,7 +122,7 @@ fn cost_grid(report: &Report, digits: usize) -> Grid {
             (rule_name("best-threshold"), PLAIN),
             (fixed(threshold.cost, digits), PLAIN),
             (maybe(threshold.cost_standard_error, digits), DIM),
-            ("thresholds chosen on these rows".to_owned(), DIM),
+            ("halfway between thresholds chosen on these rows and on others".to_owned(), DIM),
         ]);
     }
     let has_both = !evaluation.task.routes.is_empty() && evaluation.task.abstain.is_some();

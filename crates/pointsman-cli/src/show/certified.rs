@@ -130,8 +130,17 @@ fn coarser_in_words(certified: &Certified, policy: &Policy) -> Option<String> {
         counted(best.cells, "cell", "cells"),
         percent(best.certain),
         coarser_cost(best, policy).unwrap_or_default(),
-        plain(found.confidence)
+        rounded_up(found.confidence)
     ))
+}
+
+/// A confidence with few digits, not below the given one: three digits of the error probability are kept, rounded down.
+fn rounded_up(confidence: f64) -> String {
+    let error = 1.0 - confidence;
+    let decimals = (2.0 - error.log10().floor()).clamp(2.0, 15.0);
+    // Rounding of the subtraction does not count as a digit.
+    let kept = (error * 10_f64.powf(decimals) * (1.0 + 1e-9)).floor() / 10_f64.powf(decimals);
+    plain(format!("{:.*}", decimals as usize, 1.0 - kept).parse().unwrap_or(confidence))
 }
 
 /// The expected cost with coarser cells and now, as the end of a sentence.
@@ -158,4 +167,23 @@ pub(crate) fn certain(certain: bool) -> (String, anstyle::Style) {
 /// A bound on the regret as text.
 fn up_to(regret: f64, digits: usize) -> String {
     if regret == 0.0 { "0".to_owned() } else { format!("≤ {}", fixed(regret, digits)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rounded_up;
+
+    #[test]
+    fn confidences_are_rounded_up_to_few_digits() {
+        for (confidence, text) in [
+            (1.0 - 0.05 / 3.0, "0.9834"),
+            (0.95, "0.95"),
+            (0.975, "0.975"),
+            (1.0 - 1e-4 / 7.0, "0.9999858"),
+            (1.0 - 0.1 / 3.0, "0.9667"),
+        ] {
+            assert_eq!(rounded_up(confidence), text, "{confidence}");
+            assert!(text.parse::<f64>().is_ok_and(|rounded| rounded >= confidence - 1e-12), "{confidence}");
+        }
+    }
 }

@@ -26,6 +26,7 @@ pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<()> {
         errors::compile(&router, task, &args.router, args.task.task.get(place))
     };
     let policies = tasks.iter().enumerate().map(compile).collect::<anyhow::Result<Vec<Policy>>>()?;
+    warn_all(words::policy::few_rows(&router));
     tasks.iter().for_each(|(task, _)| warn_all(words::policy::unused_answers(task, router.rows())));
     if let ([policy], Some(cell)) = (policies.as_slice(), &args.explain) {
         return explain::cell(&router, policy, args, cell);

@@ -4,15 +4,28 @@ use std::io;
 
 use pointsman::evaluate::action_name;
 use pointsman::monitor::{Traffic, TrafficShift};
+use pointsman::partition::SPARSE_BELOW_ROWS;
 use pointsman::policy::Promise;
 use pointsman::task::{Named, Route};
-use pointsman::{CellId, Limit, Oracle, Policy, Table, Task};
+use pointsman::{CellId, Limit, Oracle, Policy, Router, Table, Task};
 
 use super::{identified_interval, with_error};
 use crate::flags::shell_quoted_text;
 use crate::render::number::{counted, percent, plain, short};
 use crate::render::paragraph;
 use crate::render::style::DIM;
+
+/// A warning that a router has too few calibration rows to estimate anything; `None` if it has enough.
+pub(crate) fn few_rows(router: &Router) -> Option<String> {
+    let rows = router.rows().rows();
+    (rows < SPARSE_BELOW_ROWS).then(|| {
+        format!(
+            "{}: fewer than {SPARSE_BELOW_ROWS} show neither how often the model is wrong nor what an oracle saves, and every cost, interval \
+             and action is a guess; calibrate on more rows, better hundreds",
+            counted(rows, "calibration row", "calibration rows")
+        )
+    })
+}
 
 /// The expected cost of new queries; `None` if labels give only bounds.
 pub(crate) fn expected_cost(policy: &Policy) -> Option<String> {

@@ -1,6 +1,6 @@
 //! Warnings about a table: what reading it decided, and what is wrong with its labels.
 
-use pointsman::diagnose::{AnnotatorCheck, Mismatch, Stopping, Unanimity};
+use pointsman::diagnose::{AnnotatorCheck, Mismatch, Stopping, Unanimity, copies_per_label};
 use pointsman::partition::SPARSE_BELOW_ROWS;
 use pointsman::{Router, Table, Votes};
 use pointsman_table::{CopiedLabels, Frame, Ids, Joined, MatchedLabels, RepeatedIds, Sums};
@@ -182,12 +182,13 @@ pub(crate) fn mismatch(table: &Table) -> anyhow::Result<Option<String>> {
     const MAX_LISTED: usize = 5;
     let sentence = |found: Mismatch| {
         format!(
-            "the classes of votes and probabilities seem to be matched wrongly: labels name the model's top class in {} of cases, where \
-             chance would make {}, and in {} if {}; compare the names and order of the columns",
+            "the classes of votes and probabilities seem to be matched wrongly: {}. Where the model predicts one of these classes, labels \
+             agree with it in {} of cases, less than the {} of pure chance; matched like that, in {}; compare the names and order of the \
+             columns",
+            found.matches_in_words(MAX_LISTED),
             percent(found.agreement),
             percent(found.chance),
-            percent(found.agreement_if_matched),
-            found.matches_in_words(MAX_LISTED)
+            percent(found.agreement_if_matched)
         )
     };
     Ok(Mismatch::detect(table)?.map(sentence))
@@ -222,6 +223,14 @@ pub(crate) fn labels(frame: &Frame, votes: &VotesArgs, planned: Option<&Router>)
             count(found.contradicting),
             count(found.rows)
         ));
+    }
+    // Copies make the labels of every row with the fewest labels agree, which is no sign of labelling until annotators agree.
+    if let Some(copies) = copies_per_label(table) {
+        sentences.push(format!(
+            "all counts are multiples of {copies}: each label was counted {copies} times, which hides noise and makes every estimate look \
+             more certain than it is; divide all counts by {copies} or, in a table of annotations, drop the rows that repeat others"
+        ));
+        return Ok(sentences);
     }
     let Some(stopping) = Stopping::detect(table)?.filter(Stopping::is_suspicious) else { return Ok(sentences) };
     // Cells of a few rows each would hide what the labels say.

@@ -20,6 +20,7 @@ mod interrupt;
 mod keep;
 mod licences;
 mod merge;
+mod mistakes;
 mod narrow;
 #[cfg(unix)]
 mod new_user;

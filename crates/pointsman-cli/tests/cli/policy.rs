@@ -68,10 +68,13 @@ fn what_needs_calibration_rows_is_refused_with_the_command_for_it() {
     let path = folder.path();
     line(path, &format!("compile router.safetensors {TASK} -o policy.safetensors")).ok();
     for (flags, said) in [
-        ("--loss zero-one", "pointsman compile ROUTER --loss zero-one -o policy.safetensors"),
-        ("--estimator plugin", "pointsman compile ROUTER --estimator plugin -o policy.safetensors"),
-        ("--route jury=0.1,panel:m=3", "pointsman compile ROUTER --route"),
-        ("--target-loss 0.4", "pointsman compile ROUTER --target-loss 0.4"),
+        (
+            "--loss zero-one",
+            "pointsman compile ROUTER --loss zero-one --route expert=0.05 --abstain 0.3 -o policy-2.safetensors",
+        ),
+        ("--estimator plugin", "--route expert=0.05 --abstain 0.3 --estimator plugin -o policy-2.safetensors"),
+        ("--route jury=0.1,panel:m=3", "pointsman compile ROUTER --route expert=0.05 --route jury=0.1,panel:m=3"),
+        ("--target-loss 0.4", "pointsman compile ROUTER --route expert=0.05 --abstain 0.3 --target-loss 0.4"),
         ("--confidence 0.95", "--confidence needs them"),
         ("--explain 3", "--explain needs them"),
     ] {

@@ -124,10 +124,13 @@ pub(super) fn independence_card(diagnosis: &Diagnosis) -> String {
             changed = html_table("Cells whose action would change", &["cell", "action", "if copied"], &rows);
         }
     }
-    let answer = "Counts cannot show it: a copied label looks like an item on which everybody agrees.";
+    let answer = match found.copies {
+        Some(copies) => format!("No: all counts are multiples of {copies}, so each label was counted {copies} times."),
+        None => "Counts cannot show it: a copied label looks like an item on which everybody agrees.".to_owned(),
+    };
     let remark = "<p class=\"caption\">Annotators who are named can be tested: <code>--annotations</code> with columns id, label and annotator, in the \
                   order of labelling.</p>";
-    card(question, answer, &(html_facts(&items) + &changed + remark + &identical))
+    card(question, &answer, &(html_facts(&items) + &changed + remark + &identical))
 }
 
 /// Compares the annotators; those with flags come first.

@@ -34,11 +34,10 @@ pub fn flags_in_words(one: &Annotator) -> String {
 
 /// Whether the weak model is calibrated, in a few words.
 #[must_use]
-pub fn calibration_answer(model: &WeakModel) -> &'static str {
-    match (model.is_calibrated(), model.is_overconfident()) {
-        (true, _) => "Yes, as far as these rows show",
-        (false, true) => "No, it is overconfident",
-        (false, false) => "No",
+pub fn calibration_answer(model: &WeakModel) -> String {
+    match model.miscalibration() {
+        None => "Yes, as far as these rows show".to_owned(),
+        Some(found) => format!("No, it is {found}"),
     }
 }
 

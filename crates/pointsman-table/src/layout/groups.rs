@@ -104,9 +104,9 @@ impl Finder<'_> {
         let is_column = |name: &String| self.fields.iter().any(|f| f.name == *name && f.shape == Shape::Scalar);
         let names = self.columns.feature_names.iter().filter(|name| *name == column || !is_column(name));
         names
-            .filter_map(|name| feature_key(name, column))
-            .min_by_key(|(key, _)| (*key != column, key.len()))
-            .map(|(key, _)| key)
+            .filter_map(|name| feature_key(name, column).map(|(key, _)| (name, key)))
+            .min_by_key(|(name, key)| (*name != column, key.len()))
+            .map(|(_, key)| key)
     }
 
     /// The values of a list or map.
@@ -149,9 +149,8 @@ impl Finder<'_> {
     /// Votes or truth, in the order of the classes.
     pub(super) fn group_of_classes(&self, role: Role, classes: &[String]) -> Result<Option<ColumnGroup>> {
         let Some(mut group) = self.group(role, Some(classes))? else { return Ok(None) };
-        if self.hints.sparse && role == Role::Votes && matches!(group.location, Location::Keyed(_)) {
-            let absent: Vec<String> = classes.iter().filter(|class| !group.keys.contains(class)).cloned().collect();
-            group.keys.extend(absent);
+        if self.hints.sparse && role == Role::Votes {
+            add_absent_classes(&mut group, classes);
         }
         self.in_order_of(group, classes).map(Some)
     }
@@ -217,7 +216,11 @@ impl Finder<'_> {
     pub(super) fn oracles(&self, classes: &[String]) -> Result<Vec<(String, ColumnGroup)>> {
         let (prefix, name) = (self.columns.prefix(Role::Oracles), self.columns.field(Role::Oracles));
         let nested = |path: FieldPath, shape: &Shape, name: String| {
-            self.in_order_of(self.nested_group(path, shape, name, Some(classes))?, classes)
+            let mut group = self.nested_group(path, shape, name, Some(classes))?;
+            if self.hints.sparse_answers {
+                add_absent_classes(&mut group, classes);
+            }
+            self.in_order_of(group, classes)
         };
         let mut oracles: Vec<(String, ColumnGroup)> = Vec::new();
         if let Some(field) = self.named(name)?
@@ -293,5 +296,13 @@ impl Finder<'_> {
             ))),
             None => Ok(()),
         }
+    }
+}
+
+/// Adds the classes that the first row's map leaves out: they are zero there.
+fn add_absent_classes(group: &mut ColumnGroup, classes: &[String]) {
+    if matches!(group.location, Location::Keyed(_)) {
+        let absent: Vec<String> = classes.iter().filter(|class| !group.keys.contains(class)).cloned().collect();
+        group.keys.extend(absent);
     }
 }

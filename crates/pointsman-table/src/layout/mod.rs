@@ -43,6 +43,8 @@ pub(crate) struct Hints {
     pub(crate) arrays: bool,
     /// Maps of votes may leave out the classes that got none.
     pub(crate) sparse: bool,
+    /// Maps of another model's answers may leave out classes of probability zero.
+    pub(crate) sparse_answers: bool,
     /// There are no rows, so that the shapes of lists and maps are not known.
     pub(crate) empty: bool,
 }

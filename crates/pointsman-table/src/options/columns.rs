@@ -85,7 +85,7 @@ impl Default for Columns {
             names: [
                 Name::new("prob_", "probs"),
                 Name::new("votes_", "votes"),
-                Name::new("x_", "features"),
+                Name::new(FEATURE_PREFIX, "features"),
                 Name::new("oracle_", "oracles"),
                 Name::new("true_", "truth"),
             ],
@@ -283,11 +283,15 @@ impl FromStr for Columns {
 /// The characters that end a prefix.
 pub(crate) const SEPARATORS: [char; 6] = ['_', '-', '.', ':', '/', ' '];
 
+/// The prefix of features that go by no other name.
+const FEATURE_PREFIX: &str = "x_";
+
 /// The feature that a column holds if features go by `name`: the whole column, or the rest behind the prefix `name`; and the length of the
-/// matching part.
+/// matching part. Messages and partitions call every feature `x_<feature>`, so a column `x_words` is the feature `words`.
 pub(crate) fn feature_key<'a>(name: &str, column: &'a str) -> Option<(&'a str, usize)> {
     if column == name {
-        return Some((column, column.len()));
+        let feature = column.strip_prefix(FEATURE_PREFIX).filter(|feature| !feature.is_empty());
+        return Some((feature.unwrap_or(column), column.len()));
     }
     let rest = column.strip_prefix(name).filter(|rest| begins_a_name(name, rest))?;
     Some((rest, name.len()))

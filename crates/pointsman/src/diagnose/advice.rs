@@ -139,16 +139,17 @@ fn verdict(diagnosis: &Diagnosis) -> (Advice, String) {
 
 /// The reason why the labels must be corrected before anything is estimated from them, if there is one.
 fn labels_to_mend(diagnosis: &Diagnosis) -> Option<String> {
+    // Copies make the labels of every item with the fewest labels agree, so they come before the number of labels.
+    if let Some(copies) = diagnosis.agreement.copies {
+        return Some(format!(
+            "Correct the labels first: all counts are multiples of {copies}, so each label was counted {copies} times. Divide all counts \
+             by {copies}; in a table of annotations, drop the rows that repeat others."
+        ));
+    }
     if let Some(k) = diagnosis.stopping.and_then(|stopping| stopping.stopped_at) {
         return Some(format!(
             "Correct the labels first: every item with {k} labels is unanimous, so labelling went on until annotators agreed, \
              and estimates from such labels are biased. Keep the first labels of every item only: --first-labels {k}."
-        ));
-    }
-    if let Some(copies) = diagnosis.agreement.copies {
-        return Some(format!(
-            "Correct the labels first: all counts are multiples of {copies}, so labels are copies of one another and count \
-             more than once."
         ));
     }
     if let Some(flagged) = diagnosis.flagged_annotators.as_ref().filter(|flagged| flagged.is_material()) {
@@ -190,13 +191,13 @@ fn numbers_depend_on_labels(stopping: &Stopping) -> String {
 /// The verdict on classes that seem to be matched wrongly.
 fn matched_wrongly(mismatch: &Mismatch) -> String {
     format!(
-        "Check the columns first: the classes of votes and probabilities seem to be matched wrongly. The labels name the model's top \
-         class in {} of cases, where chance alone would give {}, and in {} if {}. If the columns are right, the model is wrong \
-         on most of these rows.",
+        "Check the columns first: the classes of votes and probabilities seem to be matched wrongly: {}. Where the model predicts one of \
+         these classes, labels agree with it in {} of cases, less than the {} of pure chance; matched like that, in {}. If the columns \
+         are right, the model is wrong on most of these rows.",
+        mismatch.matches_in_words(MAX_LISTED),
         percent(mismatch.agreement),
         percent(mismatch.chance),
-        percent(mismatch.agreement_if_matched),
-        mismatch.matches_in_words(MAX_LISTED)
+        percent(mismatch.agreement_if_matched)
     )
 }
 

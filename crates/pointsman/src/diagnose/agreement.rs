@@ -77,7 +77,13 @@ impl Agreement {
         let several = || (0..rows.rows()).filter_map(|row| rows.votes(row)).filter(|votes| votes.k() >= 2);
         let (all, unanimous) = (several().count(), several().filter(|votes| is_unanimous(*votes)).count());
         let sensitivity = if 0 < unanimous && unanimous < all { Sensitivity::fit(rows, router, task)? } else { None };
-        Ok(Self { rows: all, unanimous, copies: copies(ordered), identical_rows: identical_rows(ordered), sensitivity })
+        Ok(Self {
+            rows: all,
+            unanimous,
+            copies: copies_per_label(rows),
+            identical_rows: identical_rows(ordered),
+            sensitivity,
+        })
     }
 }
 
@@ -160,11 +166,13 @@ fn is_unanimous(votes: Votes<'_>) -> bool {
     votes.counts().iter().filter(|&&n| n > 0).count() == 1
 }
 
-/// The greatest common divisor of all counts of contested rows, if it is above one and there are enough such rows.
-fn copies(ordered: &Ordered) -> Option<u32> {
+/// The number of times that each label of a table was counted: the greatest common divisor of all counts of contested rows. `None` if it is
+/// one, or there are too few such rows.
+#[must_use]
+pub fn copies_per_label(table: &Table) -> Option<u32> {
     let (mut common, mut rows) = (0_u32, 0);
-    for row in 0..ordered.rows.rows() {
-        let Some(votes) = ordered.rows.votes(row).filter(|votes| votes.k() >= 4 && !is_unanimous(*votes)) else {
+    for row in 0..table.rows() {
+        let Some(votes) = table.votes(row).filter(|votes| votes.k() >= 4 && !is_unanimous(*votes)) else {
             continue;
         };
         common = votes.counts().iter().fold(common, |common, &n| greatest_divisor(common, n));

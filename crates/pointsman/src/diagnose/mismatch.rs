@@ -28,11 +28,11 @@ const MAX_RATIO_TO_CHANCE: f64 = 0.5;
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Mismatch {
-    /// The share of labels that name the prediction's top class.
+    /// The share of labels that name the prediction's top class, among rows whose top class seems to be matched wrongly.
     pub agreement: f64,
-    /// The share that chance alone would give.
+    /// The share that chance alone would give on these rows.
     pub chance: f64,
-    /// The share of labels that would name the top class if votes were matched by `matches`.
+    /// The share of labels that would name the top class on these rows if votes were matched by `matches`.
     pub agreement_if_matched: f64,
     /// The classes that seem to be matched wrongly.
     pub matches: Vec<ClassMatch>,
@@ -68,21 +68,19 @@ impl Mismatch {
         let confusion = Confusion::from_table(&ordered.rows);
         let permutation = confusion.best_permutation();
         let moved: Vec<bool> = permutation.iter().enumerate().map(|(class, &votes)| class != votes).collect();
-        let (own, chance) = confusion.agreement_and_chance(&moved);
-        let is_below_chance = own < MAX_RATIO_TO_CHANCE * chance;
+        let (agreement, chance) = confusion.agreement_and_chance(&moved);
+        let is_below_chance = agreement < MAX_RATIO_TO_CHANCE * chance;
         if !is_below_chance || !is_confirmed(&ordered) {
             return Ok(None);
         }
-        let everywhere = vec![true; classes];
-        let identity: Vec<usize> = (0..classes).collect();
         let class_match = |(class, &votes): (usize, &usize)| ClassMatch {
             class: table.classes()[class].clone(),
             votes: table.classes()[votes].clone(),
         };
         Ok(Some(Self {
-            agreement: confusion.agreement(&identity),
-            chance: confusion.agreement_and_chance(&everywhere).1,
-            agreement_if_matched: confusion.agreement(&permutation),
+            agreement,
+            chance,
+            agreement_if_matched: confusion.agreement_if_matched(&permutation, &moved),
             matches: permutation.iter().enumerate().filter(|(class, votes)| class != *votes).map(class_match).collect(),
         }))
     }
@@ -143,21 +141,26 @@ impl Confusion {
         self.shares[top * self.classes + label]
     }
 
-    /// The share of labels that a permutation maps to the top class.
-    fn agreement(&self, permutation: &[usize]) -> f64 {
-        let agreeing: f64 = permutation.iter().enumerate().map(|(top, &label)| self.at(top, label)).sum();
-        agreeing / self.shares.iter().sum::<f64>()
+    /// The weight of labels on rows of a top class.
+    fn of_top(&self, top: usize) -> f64 {
+        (0..self.classes).map(|label| self.at(top, label)).sum()
+    }
+
+    /// Among rows whose top class is within a set: the share of labels that a permutation maps to it.
+    fn agreement_if_matched(&self, permutation: &[usize], within: &[bool]) -> f64 {
+        let tops = || (0..self.classes).filter(|&top| within[top]);
+        let agreeing: f64 = tops().map(|top| self.at(top, permutation[top])).sum();
+        agreeing / tops().map(|top| self.of_top(top)).sum::<f64>()
     }
 
     /// Among rows whose top class is within a set: the share of labels that name it, and that share if labels were independent of the top
     /// class.
     fn agreement_and_chance(&self, within: &[bool]) -> (f64, f64) {
         let tops = || (0..self.classes).filter(|&top| within[top]);
-        let of_top = |top: usize| (0..self.classes).map(|label| self.at(top, label)).sum::<f64>();
-        let all: f64 = tops().map(of_top).sum();
+        let all: f64 = tops().map(|top| self.of_top(top)).sum();
         let given = |label: usize| tops().map(|top| self.at(top, label)).sum::<f64>();
         let agreement = tops().map(|top| self.at(top, top)).sum::<f64>() / all;
-        (agreement, tops().map(|top| of_top(top) * given(top)).sum::<f64>() / (all * all))
+        (agreement, tops().map(|top| self.of_top(top) * given(top)).sum::<f64>() / (all * all))
     }
 
     /// The label of each top class in the permutation of largest agreement; ties keep the classes as given.

@@ -32,7 +32,7 @@ use crate::table::Table;
 use crate::table::simplex::dot;
 use crate::task::{Task, TaskSummary};
 pub use advice::{Advice, Recommendation};
-pub use agreement::{Agreement, ChangedCell, Sensitivity};
+pub use agreement::{Agreement, ChangedCell, Sensitivity, copies_per_label};
 pub use annotators::{Annotations, Annotator, AnnotatorCheck, AnnotatorStatistics, NamedLabel, Suspicion};
 use correlation::correlation;
 use crossfit::{Crossfit, Plan};
@@ -44,7 +44,7 @@ pub use left_out::FlaggedAnnotators;
 pub use mismatch::{ClassMatch, Mismatch};
 pub use stopping::Stopping;
 pub use unanimity::Unanimity;
-pub use weak_model::{ConfidenceBin, WeakModel};
+pub use weak_model::{ConfidenceBin, Miscalibration, WeakModel};
 pub use worth::{AtLimit, Worth};
 
 /// The number of times that [`diagnose`] calls `done`.

@@ -48,12 +48,11 @@ pub(super) fn remarks(diagnosis: &Diagnosis, advice: Advice, partition: &str) ->
         remarks.push(format!("The partition {better} does better on this table."));
     }
     let model = &diagnosis.weak_model;
-    if !model.is_calibrated() {
+    if let Some(miscalibration) = model.miscalibration() {
         let pays = model.recalibrating_saves[1].or(model.recalibrating_saves[0]).is_some_and(|saves| saves.low > 0.0);
         remarks.push(format!(
-            "The weak model is {}: its calibration error is {:.3}, of which chance alone explains {:.3} (mean confidence {:.3}; {:.3} of \
+            "The weak model is {miscalibration}: its calibration error is {:.3}, of which chance alone explains {:.3} (mean confidence {:.3}; {:.3} of \
              the labels are its top class).{}",
-            if model.is_overconfident() { "overconfident" } else { "not calibrated" },
             model.error,
             model.floor,
             model.confidence,

@@ -1,10 +1,14 @@
 //! The calibration of the weak model's confidence.
 
+use std::fmt;
+
+use statrs::function::erf::erfc_inv;
 use statrs::function::gamma::gamma_ur;
 
 use super::estimate::Estimate;
 use crate::error::Result;
-use crate::numeric::weighted::{WeightedMean, weighted_mean};
+use crate::number::fixed;
+use crate::numeric::weighted::{WeightedMean, Z_95, weighted_mean};
 use crate::partition::{CellId, Partition};
 use crate::router::Router;
 use crate::table::Table;
@@ -51,6 +55,33 @@ pub struct ConfidenceBin {
     pub confidence: f64,
     /// The share of labels that are the top class.
     pub accuracy: f64,
+    /// The standard error of the difference between the two.
+    pub standard_error: f64,
+}
+
+impl ConfidenceBin {
+    /// Confidence minus accuracy.
+    fn gap(&self) -> f64 {
+        self.confidence - self.accuracy
+    }
+}
+
+/// In which direction the confidence of a model that is not calibrated is wrong.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub enum Miscalibration {
+    /// The model is more confident than accurate, and in no confidence bin certainly less.
+    Overconfident,
+    /// The model is less confident than accurate, and in no confidence bin certainly more.
+    Underconfident,
+    /// It is overconfident at some confidences and underconfident at others: the ranges of mean confidences of these bins, unless none of
+    /// them is certain.
+    Mixed {
+        /// Where it is overconfident.
+        over: Option<[f64; 2]>,
+        /// Where it is underconfident.
+        under: Option<[f64; 2]>,
+    },
 }
 
 impl WeakModel {
@@ -88,7 +119,7 @@ impl WeakModel {
                 statistic += (gap / error).powi(2);
                 groups += 1.0;
             }
-            model.bins.push(ConfidenceBin { share, confidence, accuracy });
+            model.bins.push(ConfidenceBin { share, confidence, accuracy, standard_error: error });
         }
         model.p_value = if groups > 0.0 { gamma_ur(groups / 2.0, statistic / 2.0) } else { 1.0 };
         Ok(model)
@@ -112,9 +143,100 @@ impl WeakModel {
         self.p_value >= 0.01 || self.error <= self.floor + NEGLIGIBLE_ERROR
     }
 
-    /// Whether the model is more confident than accurate.
+    /// Whether the model is more confident than accurate, and nowhere certainly less.
     #[must_use]
     pub fn is_overconfident(&self) -> bool {
-        !self.is_calibrated() && self.confidence > self.accuracy
+        self.miscalibration() == Some(Miscalibration::Overconfident)
+    }
+
+    /// The direction in which the confidence is wrong; `None` if the model is calibrated.
+    #[must_use]
+    pub fn miscalibration(&self) -> Option<Miscalibration> {
+        if self.is_calibrated() {
+            return None;
+        }
+        let variance: f64 = self.bins.iter().map(|bin| (bin.share * bin.standard_error).powi(2)).sum();
+        let gap = self.confidence - self.accuracy;
+        let is_certain = gap.abs() > Z_95 * variance.sqrt();
+        let [over, under] = [1.0, -1.0].map(|sign| self.certain_range(sign));
+        Some(match (over, under) {
+            (_, None) if is_certain && gap > 0.0 => Miscalibration::Overconfident,
+            (None, _) if is_certain && gap < 0.0 => Miscalibration::Underconfident,
+            _ => Miscalibration::Mixed { over, under },
+        })
+    }
+
+    /// The range of mean confidences of the bins whose gap has this sign, certain in all bins together with 95 % confidence.
+    fn certain_range(&self, sign: f64) -> Option<[f64; 2]> {
+        let largest = erfc_inv(0.05 / self.bins.len() as f64) * std::f64::consts::SQRT_2;
+        let certain = self.bins.iter().filter(|bin| sign * bin.gap() > largest * bin.standard_error);
+        certain.map(|bin| bin.confidence).fold(None, |range: Option<[f64; 2]>, confidence| match range {
+            None => Some([confidence; 2]),
+            Some([low, high]) => Some([low.min(confidence), high.max(confidence)]),
+        })
+    }
+}
+
+impl fmt::Display for Miscalibration {
+    /// What the model is, as the end of a sentence.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let around = |[low, high]: [f64; 2]| match [low, high].map(|end| fixed(end, 2)) {
+            [low, high] if low == high => format!("around {low}"),
+            [low, high] => format!("from {low} to {high}"),
+        };
+        match *self {
+            Self::Overconfident => f.write_str("overconfident"),
+            Self::Underconfident => f.write_str("underconfident"),
+            Self::Mixed { over: Some(over), under: Some(under) } => {
+                write!(f, "overconfident at confidences {} and underconfident {}", around(over), around(under))
+            }
+            Self::Mixed { over: Some(over), under: None } => {
+                write!(f, "overconfident at confidences {}, but not on average", around(over))
+            }
+            Self::Mixed { over: None, under: Some(under) } => {
+                write!(f, "underconfident at confidences {}, but not on average", around(under))
+            }
+            Self::Mixed { over: None, under: None } => f.write_str("not calibrated"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A model whose bins have these confidences and accuracies, each with a standard error of 0.01.
+    fn model(bins: &[[f64; 2]]) -> WeakModel {
+        let share = 1.0 / bins.len() as f64;
+        let mean = |place: usize| bins.iter().map(|bin| share * bin[place]).sum();
+        let bin =
+            |&[confidence, accuracy]: &[f64; 2]| ConfidenceBin { share, confidence, accuracy, standard_error: 0.01 };
+        WeakModel {
+            confidence: mean(0),
+            accuracy: mean(1),
+            error: bins.iter().map(|[c, a]| share * (c - a).abs()).sum(),
+            floor: 0.008,
+            p_value: 1e-6,
+            bins: bins.iter().map(bin).collect(),
+            recalibrating_saves: [None; 2],
+        }
+    }
+
+    #[test]
+    fn the_direction_of_miscalibration_is_stated_only_if_it_is_one() {
+        let both = model(&[[0.5, 0.58], [0.6, 0.68], [0.8, 0.8], [0.95, 0.89], [0.99, 0.9]]);
+        assert!(!both.is_overconfident());
+        let text = both.miscalibration().map(|found| found.to_string());
+        assert_eq!(
+            text.as_deref(),
+            Some("overconfident at confidences from 0.95 to 0.99 and underconfident from 0.50 to 0.60")
+        );
+        let over = model(&[[0.6, 0.52], [0.8, 0.7], [0.9, 0.91]]);
+        assert_eq!(over.miscalibration(), Some(Miscalibration::Overconfident));
+        let under = model(&[[0.6, 0.7], [0.8, 0.88], [0.9, 0.9]]);
+        assert_eq!(under.miscalibration().map(|found| found.to_string()).as_deref(), Some("underconfident"));
+        let uneven = model(&[[0.6, 0.578], [0.7, 0.722], [0.8, 0.778], [0.9, 0.922]]);
+        assert_eq!(uneven.miscalibration().map(|found| found.to_string()).as_deref(), Some("not calibrated"));
+        assert_eq!(WeakModel { p_value: 0.5, ..both }.miscalibration(), None);
     }
 }

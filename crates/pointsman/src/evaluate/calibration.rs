@@ -13,6 +13,9 @@ use crate::wasserstein::{Cloud, Distance, distance, w1};
 
 /// The distance between a router's mixtures and those of held-out rows: W1 in the ℓ1 norm between snapshot means.
 ///
+/// Held-out rows are put into cells as calibration rows are: a forest scores them by four in ten of its trees, as it scores its out-of-bag
+/// rows. The cells of its decisions differ, because queries are scored by all trees.
+///
 /// Means over cells are weighted by held-out traffic; cells without stored or held-out rows are left out.
 #[derive(Debug, Clone)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
@@ -89,7 +92,7 @@ impl Router {
             return Err(RouterError::OtherRouter.into());
         }
         let mut held_out = vec![Vec::new(); self.cells().count()];
-        for (row, cell) in self.find_cells(table)?.into_iter().enumerate() {
+        for (row, cell) in self.find_comparable_cells(table)?.into_iter().enumerate() {
             held_out[cell.index()].push(row as u32);
         }
         let oracles = RowLosses::held_out(table, policy.task().loss(), policy.other_oracles())?;

@@ -1,9 +1,10 @@
 //! Summaries of cells: estimates, actions and held-out losses.
 
 use super::Replay;
-use crate::error::Result;
+use crate::error::{Result, TableError};
 use crate::partition::CellId;
 use crate::policy::{Action, Policy};
+use crate::table::Table;
 use crate::task::Named;
 
 /// One cell: its estimates, its action, and its held-out rows. Unknown values are `None`.
@@ -51,18 +52,26 @@ pub struct HeldOutCell {
 }
 
 impl Replay {
-    /// Summarises every cell under the policy of this replay, or one repriced from it.
+    /// Summarises every cell under the policy of this replay, or one repriced from it. The held-out rows are those of `table`; a forest puts them
+    /// into cells as it did its calibration rows, so that the rows of a cell can be compared.
     ///
     /// # Errors
-    /// If the policy is another one.
-    pub fn cells(&self, policy: &Policy) -> Result<Vec<CellSummary>> {
+    /// If the policy or the table is another one.
+    pub fn cells(&self, policy: &Policy, table: &Table) -> Result<Vec<CellSummary>> {
         self.check(policy)?;
+        if table.rows() != self.places.len() {
+            return Err(TableError::OtherQueries.into());
+        }
+        let found: Vec<CellId> = match policy.router().filter(|_| policy.has_forest()) {
+            Some(router) => router.find_comparable_cells(table)?,
+            None => self.places.iter().map(|place| CellId(place.cell)).collect(),
+        };
         let count = policy.cells().count();
         // Rows, weight, irreducible and total loss of each cell.
         let mut sums = vec![(0_usize, 0.0, 0.0, 0.0); count];
         let mut all = 0.0;
-        for (row, place) in self.places.iter().enumerate() {
-            let (sum, weight) = (&mut sums[place.cell as usize], self.weights[row]);
+        for (row, cell) in found.iter().enumerate() {
+            let (sum, weight) = (&mut sums[cell.index()], self.weights[row]);
             sum.0 += 1;
             sum.1 += weight;
             sum.2 += weight * self.irreducible[row];

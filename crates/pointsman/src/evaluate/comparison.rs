@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use super::taken_actions::TakenActions;
-use super::{Basis, Mean, Replay, Truth, minus};
+use super::{Basis, MIN_DIFFERING_ROWS, Mean, Replay, Truth, minus};
 use crate::error::{Result, TableError, TaskError};
 use crate::loss::Loss;
 use crate::numeric::weighted::Z_95;
@@ -64,13 +64,24 @@ pub struct Difference {
     /// The bounds on the difference that labels identify with infinitely many rows; standard errors come on top. Under losses other than
     /// Brier, k labels per item do not identify the loss of a Bayes-optimal oracle. `None` if the difference is identified exactly.
     pub identified: Option<[f64; 2]>,
+    /// The effective number of rows on which the two policies differ in cost: the difference is estimated from these alone.
+    pub differing_rows: usize,
 }
 
 impl Difference {
+    /// Whether the interval is too narrow because the two policies differ on fewer than [`MIN_DIFFERING_ROWS`] rows.
+    #[must_use]
+    pub fn rests_on_few_rows(&self) -> bool {
+        self.differing_rows < MIN_DIFFERING_ROWS
+    }
+
     /// Whether the policy costs less or more than the baseline, by the 95 % interval widened by what the labels leave unidentified. `None` if
-    /// the sign is uncertain.
+    /// the sign is uncertain, or the policies differ on too few rows for an interval.
     #[must_use]
     pub fn certain_sign(&self) -> Option<Ordering> {
+        if self.rests_on_few_rows() {
+            return None;
+        }
         let open = self.identified.map_or([0.0; 2], |ends| ends.map(|end| end - self.estimate));
         let [low, high] = self.interval?;
         if high + open[1] < 0.0 {
@@ -184,7 +195,8 @@ impl<'a> CostsByRow<'a> {
         let is_corrected = self.by == Basis::Corrected;
         let interval = standard_error.map(|error| [estimate - Z_95 * error, estimate + Z_95 * error]);
         let identified = if is_corrected { self.replay.identify_difference(estimate, &bayes_part) } else { None };
-        Some(Difference { estimate, standard_error, interval, identified })
+        let differing_rows = self.replay.effective_rows(|row| rows[0][row] != 0.0);
+        Some(Difference { estimate, standard_error, interval, identified, differing_rows })
     }
 
     /// The part of a row that is routed to a Bayes-optimal oracle.

@@ -35,7 +35,7 @@ impl Router {
             .into());
         }
         let mut held_out = vec![Vec::new(); self.cells().count()];
-        for (row, cell) in self.find_cells(table)?.into_iter().enumerate() {
+        for (row, cell) in self.find_comparable_cells(table)?.into_iter().enumerate() {
             held_out[cell.index()].push(row as u32);
         }
         let histogram = |&cell: &CellId| {

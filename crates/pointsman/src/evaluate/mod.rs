@@ -35,6 +35,6 @@ pub use names::{action_name, ranking_name, rule_name};
 pub use replay::Replay;
 use replay::{Basis, Place, minus, sum};
 pub(crate) use rows::RowCosts;
-pub use savings::Saving;
+pub use savings::{MIN_DIFFERING_ROWS, Saving};
 pub use sweep::{Sweep, SweepAxis, SweepPoint};
 pub(crate) use threshold::Thresholds;

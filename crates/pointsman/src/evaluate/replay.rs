@@ -326,6 +326,14 @@ impl Replay {
         sum(self.groups.iter().filter(|group| holds(group)).map(|group| group.share)).min(1.0)
     }
 
+    /// The effective number of rows for which `counts` is true, (Σw)²/Σw².
+    pub(super) fn effective_rows(&self, counts: impl Fn(usize) -> bool) -> usize {
+        let weights = || self.weights.iter().enumerate().filter(|(row, _)| counts(*row)).map(|(_, weight)| weight);
+        let (sum, squares): (f64, f64) = (weights().sum(), weights().map(|weight| weight * weight).sum());
+        // Rounding must not make one row less of equal weights.
+        if squares > 0.0 { (sum * sum / squares + 1e-6) as usize } else { 0 }
+    }
+
     /// The size below which differences of losses are rounding.
     pub(super) fn negligible(&self) -> f64 {
         NEGLIGIBLE * self.policy.task().loss().rounding().max(self.mean(&|row| self.total[row]).mean)

@@ -6,6 +6,13 @@ use crate::error::Result;
 use crate::policy::Policy;
 use crate::task::Limit;
 
+/// The number of rows on which two rules must differ in cost for the interval of their difference to be reliable.
+///
+/// Rows on which both rules act alike say nothing about the difference. In simulations, 95 % intervals from 30 such rows cover the truth in
+/// 91 % of cases, those from 20 in 90 %, from 10 in 85 % and from 5 in 78 %. Student's t hardly helps: costs are skewed, and few rows miss the
+/// rare large ones.
+pub const MIN_DIFFERING_ROWS: usize = 30;
+
 /// The saving of the router over another rule, per query. Standard errors are those of paired differences; none for one row.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
@@ -28,9 +35,17 @@ pub struct Saving {
     pub identified: Option<[f64; 2]>,
     /// The bounds on the share.
     pub share_identified: Option<[f64; 2]>,
+    /// The effective number of rows on which the two rules differ in cost: the saving is estimated from these alone.
+    pub differing_rows: usize,
 }
 
 impl Saving {
+    /// Whether the interval is too narrow because the two rules differ on fewer than [`MIN_DIFFERING_ROWS`] rows.
+    #[must_use]
+    pub fn rests_on_few_rows(&self) -> bool {
+        self.differing_rows < MIN_DIFFERING_ROWS
+    }
+
     /// The saving from the costs of each row by both corrections. `open` is a further uncertainty of the other rule's mean cost; the last
     /// argument gives the part of each row that the other rule and the router route to a Bayes-optimal oracle.
     pub(super) fn new(
@@ -74,6 +89,7 @@ impl Saving {
             share_standard_error,
             identified,
             share_identified,
+            differing_rows: replay.effective_rows(|row| saved[0][row] != 0.0),
         }
     }
 }

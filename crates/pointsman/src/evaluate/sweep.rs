@@ -151,6 +151,12 @@ impl FromStr for Sweep {
             None if axis == "abstain" => SweepAxis::Abstain,
             None if axis == "route" => SweepAxis::Route(None),
             Some(("route", name)) => SweepAxis::Route(Some(name.into())),
+            None if !axis.trim().is_empty() => {
+                let reason = format!(
+                    "{axis} is neither abstain nor route: for the price of a route of that name write route:{text}"
+                );
+                return Err(TaskError::Syntax { what: "sweep", text: text.to_owned(), reason }.into());
+            }
             _ => return Err(refuse("neither abstain nor route")),
         };
         let numbers: Vec<f64> = range

@@ -2,6 +2,7 @@
 //!
 //! A router knows no loss, no oracle and no price. It keeps whole rows, so that any task can be answered later; a task never changes it.
 
+mod comparable;
 mod exact;
 mod fitted;
 mod forest;

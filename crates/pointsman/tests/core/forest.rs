@@ -270,7 +270,7 @@ fn cell_losses_of_forests_hold_for_new_rows() {
     let (calibration, test) = (world(3_000, 2, 8), world(3_000, 2, 9));
     let router = Router::calibrate(&calibration, &Partition::forest(40)).unwrap();
     let policy = router.policy(&task()).unwrap();
-    let cells = policy.replay(&test).unwrap().cells(&policy).unwrap();
+    let cells = policy.replay(&test).unwrap().cells(&policy, &test).unwrap();
     assert!((10..=25).contains(&cells.len()), "{} cells", cells.len());
     let off = |share: f64, a: Option<f64>, b: Option<f64>| share * (a.unwrap() - b.unwrap());
     let mut bias = 0.0;

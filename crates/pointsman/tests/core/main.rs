@@ -8,6 +8,7 @@ mod available;
 mod caps;
 mod cells;
 mod certificates;
+mod comparable_cells;
 mod cost_matrices;
 mod decisions;
 mod diagnosis;
@@ -54,6 +55,7 @@ mod reproduction {
     mod corrections;
     mod diagnosis_limits;
     mod estimator_choice;
+    mod few_rows;
     mod forecasts;
     mod forest_limits;
     mod honest_forest;

@@ -15,7 +15,7 @@ fn held_out() -> Table {
 #[test]
 fn cells_show_estimates_and_held_out_losses() {
     let policy = router().policy(&task()).unwrap();
-    let cells = policy.replay(&held_out()).unwrap().cells(&policy).unwrap();
+    let cells = policy.replay(&held_out()).unwrap().cells(&policy, &held_out()).unwrap();
     let [no, yes] = &cells[..] else { panic!("two cells") };
     assert_eq!((no.rows, no.support, no.share, no.action.as_deref()), (1, "sparse", 0.75, Some("abstain")));
     assert_eq!((no.irreducible, no.reducible, no.total), (Some(0.5), Some(0.125), Some(0.625)));

@@ -108,6 +108,13 @@ fn print_sensitivity(out: &mut impl Write, diagnosis: &Diagnosis) -> io::Result<
     if found.rows == 0 {
         return paragraph(out, 2, "With one label per item there is nothing to compare.");
     }
+    if let Some(copies) = found.copies {
+        return paragraph(
+            out,
+            2,
+            &format!("No: all counts are multiples of {copies}, so each label was counted {copies} times."),
+        );
+    }
     let mut text = format!(
         "Counts cannot show it: a copied label looks like an item on which everybody agrees, and {} of {} are unanimous.",
         count(found.unanimous),

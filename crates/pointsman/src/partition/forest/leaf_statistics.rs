@@ -133,6 +133,11 @@ impl LeafStatistics {
         out_of_bag.map(move |(place, &row)| (place, self.rows.leaf(tree, row)))
     }
 
+    /// The ranks of the rows that trees may be grown on.
+    pub(crate) fn ranks_in_bags(&self) -> impl Iterator<Item = u32> + '_ {
+        self.ranks.iter().zip(&self.is_paired).filter(|(_, is_paired)| **is_paired).map(|(rank, _)| *rank)
+    }
+
     /// Whether a row is out of bag for the tree of this sample. Rows with one label grow no tree.
     #[inline]
     pub(crate) fn is_out_of_bag(&self, sample: BootstrapSample, row: u32) -> bool {

@@ -38,7 +38,8 @@ impl RowsInLeaves {
         self.leaves_of_tree[tree].start + self.numbers(tree).get(row as usize)
     }
 
-    fn numbers(&self, tree: usize) -> NumberSlice<'_> {
+    /// The leaf of each row in one tree, counted from the tree's first leaf.
+    pub(super) fn numbers(&self, tree: usize) -> NumberSlice<'_> {
         self.leaf_of_row.of_tree(tree, self.rows())
     }
 

@@ -1,0 +1,267 @@
+//! Mistakes that are easily made, and what the messages say about them.
+
+use std::fs;
+use std::path::Path;
+
+use crate::world::{CLASSES, Rows};
+use crate::{line, workshop, world};
+
+/// What is said of a command that is refused, in one line.
+#[track_caller]
+fn refused(folder: &Path, text: &str) -> String {
+    let run = line(folder, text);
+    assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{text}: {run:?}");
+    run.stderr.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The warnings of a command, in one line.
+#[track_caller]
+fn warnings(folder: &Path, text: &str) -> String {
+    line(folder, text).ok().stderr.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn bad_routes_get_hints_about_routes_only() {
+    let folder = workshop();
+    let decide =
+        |route: &str| refused(folder.path(), &format!("decide router.safetensors heldout.csv --route {route}"));
+    for (route, part) in [
+        ("expert=5%", r#""5%" is not a price"#),
+        ("expert", r#""expert" is not a price"#),
+        ("expert=0,15", "use a decimal point, expert=0.15"),
+        ("exprt=x", r#""x" is not a price"#),
+        ("expert=0.1,panel", "say how many experts"),
+        ("expert=0.1,pannel:m=3", r#"did you mean "panel"?"#),
+    ] {
+        let text = decide(route);
+        assert!(text.contains(part) && !text.contains("Unicode"), "{route}: {text}");
+        assert!(part.contains("did you mean") || !text.contains("did you mean"), "{route}: {text}");
+    }
+    assert!(refused(folder.path(), "show router.safetensors --loss brierr").contains(r#"did you mean "brier"?"#));
+}
+
+#[test]
+fn the_hint_of_a_policy_keeps_its_task_and_its_file() {
+    let folder = workshop();
+    let path = folder.path();
+    line(
+        path,
+        "compile router.safetensors --route llm=0.05,panel:m=1 --route expert=0.15 --abstain 0.5 -o policy.safetensors",
+    )
+    .ok();
+    let hint = |flags: &str| {
+        let text = refused(path, &format!("decide policy.safetensors heldout.csv {flags}"));
+        text.split_once("hint: pointsman ").map(|(_, hint)| hint.to_owned()).unwrap_or_else(|| panic!("{text}"))
+    };
+    let task = "--route llm=0.05,panel:m=1,aggregate=mean --route expert=0.15 --abstain 0.5";
+    let own = hint("--loss zero-one");
+    assert_eq!(own, format!("compile ROUTER --loss zero-one {task} -o policy-2.safetensors"));
+    assert_eq!(hint("--target-loss 0.3"), format!("compile ROUTER {task} --target-loss 0.3 -o policy-2.safetensors"));
+    // The command of the hint works, and leaves the policy as it is.
+    let before = fs::read(path.join("policy.safetensors")).unwrap();
+    line(path, &own.replace("ROUTER", "router.safetensors")).ok();
+    assert_eq!(fs::read(path.join("policy.safetensors")).unwrap(), before);
+    line(path, "decide policy-2.safetensors heldout.csv --route llm=0.04 -o decisions.csv").ok();
+}
+
+#[test]
+fn a_misspelt_route_is_refused_and_a_new_one_is_added() {
+    let folder = workshop();
+    let path = folder.path();
+    line(path, "compile router.safetensors --route expert=0.15 -o policy.safetensors").ok();
+    fs::write(path.join("task.toml"), "[[route]]\nname = \"people\"\ncost = 0.05\nkind = \"panel:m=3\"\n").unwrap();
+    for (command, meant) in [
+        ("decide policy.safetensors heldout.csv --route exprt=0.1 -o -", r#"no route "exprt": did you mean "expert"?"#),
+        ("decide policy.safetensors heldout.csv --route Expert=0.1 -o -", r#"did you mean "expert"?"#),
+        ("decide router.safetensors heldout.csv --task task.toml --route peple=0.1 -o -", r#"did you mean "people"?"#),
+        ("show router.safetensors --task task.toml --route peple=0.1", r#"did you mean "people"?"#),
+    ] {
+        let text = refused(path, command);
+        assert!(text.contains(meant) && text.contains(",bayes"), "{command}: {text}");
+    }
+    for flags in
+        ["--route llm=0.1", "--route exprt=0.1,bayes", "--route expert=0.1 --route expert2=0.2", "--route expert=0.1"]
+    {
+        line(path, &format!("decide policy.safetensors heldout.csv {flags} -o decisions.csv")).ok();
+    }
+}
+
+#[test]
+fn a_sweep_of_a_route_by_its_name_alone_is_explained() {
+    let folder = workshop();
+    let text =
+        refused(folder.path(), "evaluate router.safetensors heldout.csv --route expert=0.1 --sweep expert=0:0.3:0.1");
+    assert!(text.contains("write route:expert=0:0.3:0.1"), "{text}");
+}
+
+#[test]
+fn routers_and_policies_are_not_written_under_the_name_of_a_table() {
+    let folder = workshop();
+    let path = folder.path();
+    for (command, what) in [
+        ("calibrate calibration.csv --partition pooled -o out.csv", "a router is not a table"),
+        ("compile router.safetensors --route 0.1 -o out.parquet", "a policy is not a table"),
+    ] {
+        let text = refused(path, command);
+        assert!(text.contains(what) && text.contains("-o out.safetensors"), "{text}");
+    }
+    assert!(!path.join("out.csv").exists() && !path.join("out.parquet").exists());
+}
+
+#[test]
+fn categories_as_features_are_explained() {
+    let folder = workshop();
+    let path = folder.path();
+    let with = |value: &str| {
+        let text = world::rows(40, 1).to_csv();
+        let mut lines = text.lines().map(str::to_owned).collect::<Vec<_>>();
+        lines[3] = lines[3].rsplitn(3, ',').last().unwrap().to_owned() + &format!(",{value},0");
+        fs::write(path.join("words.csv"), lines.join("\n") + "\n").unwrap();
+        refused(path, "calibrate words.csv -o out.safetensors")
+    };
+    let text = with("email");
+    assert!(
+        text.contains("x_length") && text.contains("one column per value, 1 on rows that have the value"),
+        "{text}"
+    );
+    let text = with("N/A");
+    assert!(text.contains("if the value is missing, leave it empty") && !text.contains("category"), "{text}");
+    let row = r#"{"probs": {"a": 0.5, "b": 0.5}, "votes": {"a": 1, "b": 2}, "features": {"source": "fax"}}"#;
+    fs::write(path.join("words.jsonl"), row).unwrap();
+    let text = refused(path, "calibrate words.jsonl -o out.safetensors");
+    assert!(text.contains("features.source") && text.contains("one column per value"), "{text}");
+}
+
+#[test]
+fn a_model_with_one_answer_lists_one_class_in_jsonl() {
+    let folder = workshop();
+    let path = folder.path();
+    let rows = world::rows(60, 5);
+    let mut text = String::new();
+    for row in 0..60 {
+        let probs: Vec<String> =
+            CLASSES.iter().zip(rows.probs[row]).map(|(class, p)| format!("{class:?}: {p}")).collect();
+        let votes: Vec<String> =
+            CLASSES.iter().zip(rows.votes[row]).map(|(class, n)| format!("{class:?}: {n}")).collect();
+        text += &format!(
+            "{{\"probs\": {{{}}}, \"votes\": {{{}}}, \"oracles\": {{\"llm\": {{{:?}: 1.0}}}}}}\n",
+            probs.join(", "),
+            votes.join(", "),
+            CLASSES[row % 3]
+        );
+    }
+    fs::write(path.join("answers.jsonl"), &text).unwrap();
+    line(path, "calibrate answers.jsonl --partition pooled -o answers.safetensors").ok();
+    line(path, "show answers.safetensors --route llm=0.05,measured").ok();
+    // A class that does not exist, and an answer that is no distribution, are still refused.
+    fs::write(path.join("wrong.jsonl"), text.replacen("\"llm\": {\"dog\": 1.0}", "\"llm\": {\"cow\": 1.0}", 1))
+        .unwrap();
+    assert!(refused(path, "calibrate wrong.jsonl --partition pooled -o wrong.safetensors").contains("oracles.llm.cow"));
+    fs::write(path.join("wrong.jsonl"), text.replacen("\"llm\": {\"dog\": 1.0}", "\"llm\": {\"dog\": 0.6}", 1))
+        .unwrap();
+    assert!(refused(path, "calibrate wrong.jsonl --partition pooled -o wrong.safetensors").contains("llm"));
+}
+
+#[test]
+fn a_feature_keeps_its_name_if_its_column_is_named() {
+    let folder = workshop();
+    let path = folder.path();
+    let run =
+        line(path, "calibrate calibration.csv --partition tree --columns features=x_length -o tree.safetensors").ok();
+    assert!(!(run.stdout + &run.stderr).contains("x_x_length"));
+    // The same router, with and without the flag.
+    line(path, "calibrate calibration.csv --partition tree -o plain.safetensors").ok();
+    assert_eq!(fs::read(path.join("tree.safetensors")).unwrap(), fs::read(path.join("plain.safetensors")).unwrap());
+    line(path, "decide tree.safetensors heldout.csv --route 0.05 -o decisions.csv").ok();
+}
+
+#[test]
+fn labels_counted_twice_are_not_called_labelling_until_agreement() {
+    let folder = workshop();
+    let path = folder.path();
+    // One to five labels, each counted twice: every row with two counts is unanimous.
+    let mut rows = world::rows(300, 7);
+    for (row, votes) in rows.votes.iter_mut().enumerate() {
+        let mut kept = row as u32 % 5 + 1;
+        for n in votes.iter_mut() {
+            *n = (*n).min(kept);
+            kept -= *n;
+            *n *= 2;
+        }
+    }
+    let sum = |votes: &[u32; 3]| votes.iter().sum::<u32>();
+    let keep = |rows: &Rows, fewest: u32| {
+        let mut kept = rows.clone();
+        let wanted: Vec<usize> = (0..rows.ids.len()).filter(|&row| sum(&rows.votes[row]) >= fewest).collect();
+        kept.ids = wanted.iter().map(|&row| rows.ids[row].clone()).collect();
+        kept.probs = wanted.iter().map(|&row| rows.probs[row]).collect();
+        kept.votes = wanted.iter().map(|&row| rows.votes[row]).collect();
+        kept.length = wanted.iter().map(|&row| rows.length[row]).collect();
+        kept
+    };
+    for fewest in [2, 4] {
+        keep(&rows, fewest).write_csv(&path.join("double.csv"));
+        for command in
+            ["calibrate double.csv --partition pooled -o double.safetensors", "diagnose double.csv --route 0.1"]
+        {
+            let run = line(path, command).ok();
+            let text = (run.stdout + &run.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(text.contains("multiples of 2") && text.contains("counted 2 times"), "{command}: {text}");
+            assert!(!text.contains("until annotators agreed") && !text.contains("--first-labels"), "{command}: {text}");
+            assert!(!text.contains("Counts cannot show it"), "{command}: {text}");
+        }
+    }
+}
+
+#[test]
+fn swapped_votes_are_compared_with_chance_where_they_matter() {
+    let folder = workshop();
+    let path = folder.path();
+    // Sure predictions; the votes for dog and owl are swapped.
+    let mut rows = world::rows(300, 9);
+    for row in 0..300 {
+        let class = if row % 2 == 0 { 0 } else { 1 + row / 2 % 2 };
+        rows.probs[row] = [0.02; 3];
+        rows.probs[row][class] = 0.96;
+        rows.votes[row] = [0; 3];
+        rows.votes[row][[0, 2, 1][class]] = 5;
+    }
+    rows.write_csv(&path.join("swapped.csv"));
+    let text = warnings(path, "calibrate swapped.csv --partition pooled -o swapped.safetensors");
+    let wanted = "votes for owl fit dog, votes for dog fit owl. Where the model predicts one of these classes, labels agree with it in \
+                  0.0 % of cases, less than the 50.0 % of pure chance; matched like that, in 100.0 %";
+    assert!(text.contains(wanted), "{text}");
+}
+
+#[test]
+fn few_rows_are_said_to_be_few() {
+    let folder = workshop();
+    let path = folder.path();
+    world::rows(5, 3).write_csv(&path.join("five.csv"));
+    let run = line(path, "evaluate router.safetensors five.csv --route expert=0.05 --abstain 0.3 -o report").ok();
+    let warning = "5 held-out rows: from fewer than 30 rows, 95 % intervals are too narrow";
+    let text = run.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains(warning) && !run.stdout.contains("Saves "), "{run:?}");
+    let page = fs::read_to_string(path.join("report/report.html")).unwrap();
+    assert!(page.contains(warning) && page.contains("too few to say what Pointsman saves"), "{page}");
+    let json = line(path, "evaluate router.safetensors five.csv --route expert=0.05 --json").ok().json();
+    assert!(json["warnings"].to_string().contains(warning), "{}", json["warnings"]);
+    assert!(json["savings"]["always-predict"]["differing_rows"].as_u64().is_some_and(|rows| rows <= 5), "{json}");
+    // Enough rows: the warning is about rules that differ on few of them.
+    let mut outcomes = [false; 2];
+    for price in ["0.01", "0.05", "0.1", "0.15", "0.2", "0.3"] {
+        let command = format!("evaluate router.safetensors heldout.csv --route expert={price}");
+        let text = warnings(path, &command);
+        let json = line(path, &format!("{command} --json")).ok().json();
+        let differing = |saving: &serde_json::Value| saving["differing_rows"].as_u64().unwrap();
+        let is_open = json["savings"].as_object().unwrap().values().any(|saving| (1..30).contains(&differing(saving)));
+        assert_eq!(text.contains("the 95 % interval of a saving is too narrow"), is_open, "{price}: {text}");
+        outcomes[usize::from(is_open)] = true;
+    }
+    assert!(outcomes[1], "no price has few rows that differ");
+    // Calibration.
+    for command in ["calibrate five.csv -o five.safetensors", "show five.safetensors --route 0.05"] {
+        let text = warnings(path, command);
+        assert!(text.contains("5 calibration rows: fewer than 30"), "{command}: {text}");
+    }
+}
