@@ -7,13 +7,15 @@
 //!
 //! A cell is determined if one action is then certainly at least as good as every other.
 
+use std::sync::OnceLock;
+
 use rand_distr::{Binomial, Distribution, StandardNormal};
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::SeedableRng;
 
 use super::future_differences::FutureDifferences;
 use super::items::Items;
-use super::statistics::{self, Answer};
+use super::views::{Ends, View, Views};
 use super::{BAYES, CellCertificate, Rules};
 use crate::estimate::{PossibleTruths, Posteriors, TruthLaw};
 use crate::numeric::mix::mix;
@@ -58,14 +60,16 @@ const LABELS_OF_LAW: u64 = 0x1ABE1;
 pub(super) struct Forecast<'a> {
     rules: &'a Rules,
     task: &'a Task,
-    items: Items,
+    views: Views,
     /// The centroid that is served, if the router is recalibrated.
     served: Option<Vec<f64>>,
-    answers: Vec<Answer>,
     /// For each pair of actions, the distance of the upper end of the interval from its limit.
     reach: Vec<f64>,
     /// The items that represent new ones: the present items, without those of one label if one label does not identify the cost of a route.
     new_items: Items,
+    /// The largest number of labels that an item may get in all.
+    max_labels_per_item: Option<usize>,
+    steps: OnceLock<Steps>,
 }
 
 impl<'a> Forecast<'a> {
@@ -76,19 +80,29 @@ impl<'a> Forecast<'a> {
         items: Items,
         served: Option<Vec<f64>>,
         found: &CellCertificate,
+        max_labels_per_item: Option<usize>,
     ) -> Option<Self> {
         if items.len() == 0 {
             return None;
         }
-        let answers = answers(rules, &items, served.as_deref());
         let new_items = new_items(task, &items);
-        let mut forecast = Self { rules, task, items, served, answers, reach: Vec::new(), new_items };
-        forecast.reach = forecast.reach(found, &forecast.ends_now());
+        let views = Views::new(rules, items, served.as_deref());
+        let mut forecast = Self {
+            rules,
+            task,
+            views,
+            served,
+            reach: Vec::new(),
+            new_items,
+            max_labels_per_item,
+            steps: OnceLock::new(),
+        };
+        forecast.reach = forecast.reach(found, forecast.views.ends());
         Some(forecast)
     }
 
     pub(super) fn items(&self) -> &Items {
-        &self.items
+        self.views.all()
     }
 
     /// The number of labels per new item: the mean over the items that represent new ones.
@@ -97,13 +111,8 @@ impl<'a> Forecast<'a> {
         (labels as f64 / self.new_items.len() as f64).round().max(1.0) as usize
     }
 
-    /// The present means of each pair of statistics.
-    fn ends_now(&self) -> Vec<Vec<[f64; 2]>> {
-        self.answers.iter().map(|answer| answer.ends(&self.items)).collect()
-    }
-
     /// For each pair of actions a, b, the largest cost of a minus that of b that the means allow.
-    fn highs(&self, ends: &[Vec<[f64; 2]>]) -> Vec<f64> {
+    fn highs(&self, ends: &Ends) -> Vec<f64> {
         let limits: Vec<[f64; 2]> = ends.iter().map(|ends| tightest(ends)).collect();
         let actions = self.task.actions();
         let limit = |answer: Option<usize>| answer.map_or([0.0; 2], |answer| limits[answer]);
@@ -122,7 +131,7 @@ impl<'a> Forecast<'a> {
     }
 
     /// For each pair of actions, the distance of the upper end of the interval from its limit.
-    fn reach(&self, found: &CellCertificate, ends: &[Vec<[f64; 2]>]) -> Vec<f64> {
+    fn reach(&self, found: &CellCertificate, ends: &Ends) -> Vec<f64> {
         let actions = self.task.actions();
         let reach = |(pair, high): (usize, f64)| {
             (self.rules.gap(found, self.task, pair / actions, pair % actions).high - high).max(0.0)
@@ -132,28 +141,31 @@ impl<'a> Forecast<'a> {
 
     /// For each pair of actions, the midpoint of their cost difference.
     pub(super) fn middles(&self) -> Vec<f64> {
-        middles(&self.highs(&self.ends_now()), self.task.actions())
+        middles(&self.highs(self.views.ends()), self.task.actions())
     }
 
     /// For each pair of actions, the standard error of their cost difference.
     pub(super) fn errors(&self) -> Vec<f64> {
-        standard_errors(self.rules, self.task, &self.items, &self.answers)
+        self.views.standard_errors(self.rules, self.task)
     }
 
     /// Draws of the changes of the means with ever more items.
-    pub(super) fn steps(&self) -> Steps {
+    fn steps(&self) -> &Steps {
+        self.steps.get_or_init(|| self.draw_steps())
+    }
+
+    fn draw_steps(&self) -> Steps {
         let mut random = Pcg64::seed_from_u64(0x57E9);
         let mut factors = vec![0.0; self.new_items.len()];
-        let answers = answers(self.rules, &self.new_items, self.served.as_deref());
+        let new_items = View::new(self.rules, self.new_items.clone(), self.served.as_deref());
         let step = |_| {
             factors.iter_mut().for_each(|factor| *factor = StandardNormal.sample(&mut random));
-            answers.iter().map(|answer| answer.end_steps(&self.new_items, &factors)).collect()
+            new_items.end_steps(&factors)
         };
-        let of_new_items: Vec<_> = answers.iter().map(|answer| answer.ends(&self.new_items)).collect();
+        let of_new_items = new_items.ends();
         let reach = self.reach_of_new_items(&of_new_items);
         let pace_now = |(base, now): (&f64, &f64)| if *base > 0.0 { now / base } else { 1.0 };
         Steps {
-            now: self.ends_now(),
             steps: (0..DRAWS_OF_ITEMS).map(step).collect(),
             errors: self.errors(),
             pace_now: reach.iter().zip(&self.reach).map(pace_now).collect(),
@@ -169,13 +181,13 @@ impl<'a> Forecast<'a> {
     /// enclose a loss, the one that is tightest in the end need not be the one that is tightest now. Both effects are measured by appending
     /// copies of the new items to the present ones. `base` is the reach of as many items like new ones. Bets on repeated values are slightly
     /// too successful, so only [`ASSUMED_PART`] of the effect is assumed.
-    fn paces(&self, repetitions: usize, base: &[f64], of_new_items: &[Vec<[f64; 2]>]) -> Vec<f64> {
-        if repetitions * self.items.len() > MAX_REPEATED_ITEMS {
+    fn paces(&self, repetitions: usize, base: &[f64], of_new_items: &Ends) -> Vec<f64> {
+        if repetitions * self.items().len() > MAX_REPEATED_ITEMS {
             return vec![1.0; base.len()];
         }
-        let items = self.items.followed_by(&self.new_items, repetitions);
+        let items = self.items().followed_by(&self.new_items, repetitions);
         let found = self.rules.certify(&items, self.served.as_ref().map(|served| Some(served.as_slice())));
-        let later = self.reach(&found, &blended(&self.ends_now(), of_new_items, repetitions as f64));
+        let later = self.reach(&found, &self.views.blended(of_new_items, &self.views.growths(repetitions as f64)));
         let pace = |(base, later): (&f64, f64)| {
             let pace = if *base > 0.0 { (repetitions as f64).sqrt() * later / base } else { 1.0 };
             if pace < 1.0 { 1.0 - ASSUMED_PART * (1.0 - pace) } else { pace }
@@ -184,38 +196,38 @@ impl<'a> Forecast<'a> {
     }
 
     /// The reach of as many items as there are now if all were like new ones.
-    fn reach_of_new_items(&self, of_new_items: &[Vec<[f64; 2]>]) -> Vec<f64> {
-        if self.new_items.len() == self.items.len() {
+    fn reach_of_new_items(&self, of_new_items: &Ends) -> Vec<f64> {
+        if self.new_items.len() == self.items().len() {
             return self.reach.clone();
         }
         let found = self.rules.certify(&self.new_items, self.served.as_ref().map(|served| Some(served.as_slice())));
-        let part = (self.new_items.len() as f64 / self.items.len() as f64).sqrt();
+        let part = (self.new_items.len() as f64 / self.items().len() as f64).sqrt();
         self.reach(&found, of_new_items).into_iter().map(|reach| part * reach).collect()
     }
 
     /// The forecast with `times` the present items.
-    pub(super) fn with_items(&self, steps: &Steps, times: f64) -> FutureDifferences {
+    pub(super) fn with_items(&self, times: f64) -> FutureDifferences {
+        let steps = self.steps();
+        let growths = self.views.growths(times);
         // The present items are part of the later ones.
-        let (step, shrink) = ((1.0 - 1.0 / times).max(0.0).sqrt(), times.sqrt().recip());
-        let (part, centre) = (WIDENING * step, blended(&steps.now, &steps.of_new_items, times));
-        let moved = |(now, by): (&Vec<[f64; 2]>, &Vec<[f64; 2]>)| {
-            let ends = now.iter().zip(by).map(|(now, by)| [now[0] + part * by[0], now[1] + part * by[1]]);
-            ends.collect::<Vec<_>>()
-        };
-        let draw = |by: &Vec<Vec<[f64; 2]>>| self.highs(&centre.iter().zip(by).map(moved).collect::<Vec<_>>());
+        let parts: Vec<f64> = growths.iter().map(|growth| WIDENING * (1.0 - 1.0 / growth).max(0.0).sqrt()).collect();
+        let centre = self.views.blended(&steps.of_new_items, &growths);
+        let draw = |by: &Ends| self.highs(&self.views.moved(&centre, by, self.new_items.len(), &parts));
+        let shrink = times.sqrt().recip();
+        let error = |(pair, now): (usize, &f64)| now / growths[self.views.of_pair(self.rules, self.task, pair)].sqrt();
         FutureDifferences {
             actions: self.task.actions(),
             highs: steps.steps.iter().map(draw).collect(),
             reach: steps.reach.iter().enumerate().map(|(pair, base)| shrink * steps.pace(pair, times) * base).collect(),
-            errors: steps.errors.iter().map(|error| shrink * error).collect(),
+            errors: steps.errors.iter().enumerate().map(error).collect(),
             shrinkage: vec![0.0; self.reach.len()],
         }
     }
 
     /// Draws of the law of p*; different `series` are independent.
     pub(super) fn laws(&self, series: u64) -> Option<Laws<'_>> {
-        let truths = PossibleTruths::new(self.items.iter().map(|(_, votes)| votes), self.items.weights())?;
-        let draws = (ITEMS_DRAWN / self.items.len()).clamp(MIN_DRAWS_OF_LABELS, MAX_DRAWS_OF_LABELS);
+        let truths = PossibleTruths::new(self.items().iter().map(|(_, votes)| votes), self.items().weights())?;
+        let draws = (ITEMS_DRAWN / self.items().len()).clamp(MIN_DRAWS_OF_LABELS, MAX_DRAWS_OF_LABELS);
         let draw = |seed: u64| truths.draw_law(&mut Pcg64::seed_from_u64(mix(series, seed)));
         let laws = (0..draws as u64).map(draw).collect();
         Some(Laws { truths, laws, series })
@@ -227,24 +239,45 @@ impl<'a> Forecast<'a> {
         let (mut highs, mut reach, mut errors) = (Vec::new(), vec![0.0; pairs], vec![0.0; pairs]);
         for (place, law) in laws.laws.iter().enumerate() {
             let mut random = Pcg64::seed_from_u64(mix(mix(laws.series, LABELS_OF_LAW), place as u64));
-            let items = with_more_labels(&self.items, &laws.truths.posteriors(law), more, &mut random);
-            let answers = answers(self.rules, &items, self.served.as_deref());
-            let ends: Vec<_> = answers.iter().map(|answer| answer.ends(&items)).collect();
-            highs.push(self.highs(&ends));
+            let items = self.with_more_labels(&laws.truths.posteriors(law), more, &mut random);
+            let views = Views::new(self.rules, items, self.served.as_deref());
+            let ends = views.ends();
+            highs.push(self.highs(ends));
             // The widths of intervals depend on the law, but little on the draw.
             if place < LAWS_FOR_REACH {
-                let found = self.rules.certify(&items, self.served.as_ref().map(|served| Some(served.as_slice())));
+                let found = self.rules.certify(views.all(), self.served.as_ref().map(|served| Some(served.as_slice())));
                 let part = 1.0 / LAWS_FOR_REACH as f64;
                 let add = |sums: &mut Vec<f64>, more: Vec<f64>| {
                     sums.iter_mut().zip(more).for_each(|(sum, more)| *sum += part * more);
                 };
-                add(&mut reach, self.reach(&found, &ends));
-                add(&mut errors, standard_errors(self.rules, self.task, &items, &answers));
+                add(&mut reach, self.reach(&found, ends));
+                add(&mut errors, views.standard_errors(self.rules, self.task));
             }
         }
         let shrinkage = vec![0.0; pairs];
         FutureDifferences { actions: self.task.actions(), highs, reach, errors, shrinkage }
-            .centred(&self.highs(&self.ends_now()))
+            .centred(&self.highs(self.views.ends()))
+    }
+
+    /// The items with more labels, drawn from their posterior.
+    fn with_more_labels(&self, truths: &Posteriors<'_>, more: usize, random: &mut Pcg64) -> Items {
+        let items = self.items();
+        let mut truth = vec![0.0; items.classes];
+        let mut votes = Vec::with_capacity(items.len() * items.classes);
+        for item in 0..items.len() {
+            truths.draw_into(item, random, &mut truth);
+            let own = items.votes(item);
+            let most = self.max_labels_per_item.map_or(u64::MAX, |most| (most as u64).saturating_sub(own.k()));
+            let (mut labels, mut left) = ((more as u64).min(most), 1.0);
+            for (class, (&count, &p)) in own.counts().iter().zip(&truth).enumerate() {
+                let share = if class + 1 == items.classes { 1.0 } else { (p / left).clamp(0.0, 1.0) };
+                let of_class = Binomial::new(labels, share).map_or(0, |binomial| binomial.sample(random));
+                votes.push(count.saturating_add(of_class as u32));
+                labels -= of_class;
+                left = (left - p).max(f64::MIN_POSITIVE);
+            }
+        }
+        items.with_votes(votes)
     }
 }
 
@@ -255,13 +288,13 @@ pub(super) struct Laws<'a> {
     series: u64,
 }
 
-/// Draws of the means with ever more items, as steps from the present means.
-pub(super) struct Steps {
-    /// The means of the present items.
-    now: Vec<Vec<[f64; 2]>>,
+/// Draws of the changes of the means with ever more items.
+struct Steps {
     /// The means of the items that represent new ones.
-    of_new_items: Vec<Vec<[f64; 2]>>,
-    steps: Vec<Vec<Vec<[f64; 2]>>>,
+    of_new_items: Ends,
+    /// The changes of these means.
+    steps: Vec<Ends>,
+    /// For each pair of actions, the standard error of their cost difference now.
     errors: Vec<f64>,
     /// For each pair of actions, the reach of as many items like new ones.
     reach: Vec<f64>,
@@ -287,31 +320,12 @@ impl Steps {
     }
 }
 
-/// The means of the present items together with new ones, `times` as many in total.
-fn blended(now: &[Vec<[f64; 2]>], of_new_items: &[Vec<[f64; 2]>], times: f64) -> Vec<Vec<[f64; 2]>> {
-    let old = times.recip();
-    let end = |(now, new): (&[f64; 2], &[f64; 2])| [0, 1].map(|side| old * now[side] + (1.0 - old) * new[side]);
-    now.iter().zip(of_new_items).map(|(now, new)| now.iter().zip(new).map(end).collect()).collect()
-}
-
 /// The items that represent new ones. New items get at least two labels if a single label does not identify the loss of an oracle and enough
 /// of the present items have several.
 fn new_items(task: &Task, items: &Items) -> Items {
     let is_unidentified = task.routes().iter().any(|route| *route.oracle() != Oracle::Measured);
     let several = items.with_at_least(2);
     if is_unidentified && several.len() >= MIN_ITEMS_WITH_SEVERAL_LABELS { several } else { items.clone() }
-}
-
-/// The statistics of each answer. A served centroid is evaluated on the items it was computed from, which is good enough for a forecast.
-fn answers(rules: &Rules, items: &Items, served: Option<&[f64]>) -> Vec<Answer> {
-    let found = rules.answers(items, served.is_some()).into_iter();
-    let given = |answer: Option<Answer>| {
-        answer.unwrap_or_else(|| match served {
-            Some(served) => Answer::given(std::iter::repeat_n(served, items.len()), items, &rules.loss),
-            None => Answer::predict(items, &rules.loss),
-        })
-    };
-    found.map(given).collect()
 }
 
 /// The intersection of several intervals; the first one if it is empty.
@@ -326,32 +340,4 @@ fn tightest(ends: &[[f64; 2]]) -> [f64; 2] {
 /// For each pair of actions, the midpoint of their cost difference.
 fn middles(highs: &[f64], actions: usize) -> Vec<f64> {
     (0..highs.len()).map(|pair| (highs[pair] - highs[pair % actions * actions + pair / actions]) / 2.0).collect()
-}
-
-/// For each pair of actions, the standard error of their cost difference.
-fn standard_errors(rules: &Rules, task: &Task, items: &Items, answers: &[Answer]) -> Vec<f64> {
-    let actions = task.actions();
-    let error = |pair: usize| {
-        let of = |action: usize| rules.answer(task, action).0.map(|answer| &answers[answer]);
-        statistics::error_of_difference(of(pair / actions), of(pair % actions), items)
-    };
-    (0..actions * actions).map(error).collect()
-}
-
-/// The items with more labels, drawn from their posterior.
-fn with_more_labels(items: &Items, truths: &Posteriors<'_>, more: usize, random: &mut Pcg64) -> Items {
-    let mut truth = vec![0.0; items.classes];
-    let mut votes = Vec::with_capacity(items.len() * items.classes);
-    for item in 0..items.len() {
-        truths.draw_into(item, random, &mut truth);
-        let (mut labels, mut left) = (more as u64, 1.0);
-        for (class, (&count, &p)) in items.votes(item).counts().iter().zip(&truth).enumerate() {
-            let share = if class + 1 == items.classes { 1.0 } else { (p / left).clamp(0.0, 1.0) };
-            let of_class = Binomial::new(labels, share).map_or(0, |binomial| binomial.sample(random));
-            votes.push(count.saturating_add(of_class as u32));
-            labels -= of_class;
-            left = (left - p).max(f64::MIN_POSITIVE);
-        }
-    }
-    items.with_votes(votes)
 }

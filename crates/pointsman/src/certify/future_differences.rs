@@ -73,21 +73,34 @@ impl FutureDifferences {
         self.highs.iter().filter(determined).count() as f64 / self.highs.len() as f64
     }
 
-    /// The expected saving from taking the action that then seems best instead of `taken`. `ahead` is the estimated advantage of each
-    /// action over `taken` now.
-    ///
-    /// If the later estimate x of another action's advantage is positive, that action is taken, and its expected saving is x shrunk towards
-    /// the prior. Of several actions the one with the largest expected saving counts.
-    pub(super) fn gain(&self, taken: usize, ahead: &[f64], prior: &DifferencePrior) -> f64 {
-        let gain = |other: usize| {
-            let pair = taken * self.actions + other;
-            let ([expected, variance], error) = (prior.of_pair(taken, other), self.errors[pair]);
-            let mean = ahead[other] + self.shrinkage[pair] * (expected - ahead[other]);
-            let trust = variance / (variance + error * error);
-            let (share, sum) = positive_part(mean, self.moments(pair).1.sqrt());
-            trust * sum + (1.0 - trust) * expected * share
-        };
-        (0..self.actions).filter(|&other| other != taken).map(gain).fold(0.0, f64::max)
+    /// The expected saving from taking the action that then seems best instead of `taken`, among some `others`. `ahead` is the estimated
+    /// advantage of each action over `taken` now. Of several actions the one with the largest expected saving counts.
+    pub(super) fn gain(
+        &self,
+        taken: usize,
+        ahead: &[f64],
+        prior: &DifferencePrior,
+        others: impl Fn(usize) -> bool,
+    ) -> f64 {
+        let gain = |other: usize| self.later_advantage([taken, other], ahead[other], prior).gain();
+        (0..self.actions).filter(|&other| other != taken && others(other)).map(gain).fold(0.0, f64::max)
+    }
+
+    /// The later estimate of the advantage of the second action over the first; `ahead` is the estimate now.
+    pub(super) fn later_advantage(
+        &self,
+        [taken, other]: [usize; 2],
+        ahead: f64,
+        prior: &DifferencePrior,
+    ) -> LaterAdvantage {
+        let pair = taken * self.actions + other;
+        let ([expected, variance], error) = (prior.of_pair(taken, other), self.errors[pair]);
+        LaterAdvantage {
+            mean: ahead + self.shrinkage[pair] * (expected - ahead),
+            deviation: self.moments(pair).1.sqrt(),
+            trust: variance / (variance + error * error),
+            prior_mean: expected,
+        }
     }
 
     /// The mean and variance over the draws of the midpoint of a pair's difference.
@@ -97,6 +110,39 @@ impl FutureDifferences {
         let draws = self.highs.len() as f64;
         let mean = middles().sum::<f64>() / draws;
         (mean, middles().map(|x| (x - mean).powi(2)).sum::<f64>() / (draws - 1.0))
+    }
+}
+
+/// The later estimate of the advantage of an action over another, which has a normal distribution.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LaterAdvantage {
+    pub(super) mean: f64,
+    pub(super) deviation: f64,
+    /// The weight of the estimate in the expected advantage; the rest is that of the prior mean.
+    pub(super) trust: f64,
+    pub(super) prior_mean: f64,
+}
+
+impl LaterAdvantage {
+    /// An estimate that does not change.
+    pub(super) fn unchanged(ahead: f64) -> Self {
+        Self { mean: ahead, deviation: 0.0, trust: 1.0, prior_mean: 0.0 }
+    }
+
+    /// The estimate by a standard normal number.
+    pub(super) fn estimate(&self, normal: f64) -> f64 {
+        self.mean + self.deviation * normal
+    }
+
+    /// The expected advantage if this is the estimate.
+    pub(super) fn expected(&self, estimate: f64) -> f64 {
+        self.trust * estimate + (1.0 - self.trust) * self.prior_mean
+    }
+
+    /// The expected saving of taking the other action if its estimated advantage is positive: that estimate, shrunk towards the prior.
+    fn gain(&self) -> f64 {
+        let (share, sum) = positive_part(self.mean, self.deviation);
+        self.trust * sum + (1.0 - self.trust) * self.prior_mean * share
     }
 }
 

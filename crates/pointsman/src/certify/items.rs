@@ -101,6 +101,12 @@ impl Items {
         }
     }
 
+    /// The items with several labels; `None` if all items have several, or none.
+    pub(super) fn with_several_labels(&self) -> Option<Self> {
+        let several = self.iter().filter(|(_, votes)| votes.k() > 1).count();
+        (several > 0 && several < self.len()).then(|| self.with_at_least(2))
+    }
+
     /// One item's votes.
     pub(super) fn votes(&self, item: usize) -> Votes<'_> {
         Votes::new(&self.votes[item * self.classes..][..self.classes])

@@ -6,6 +6,7 @@
 
 mod approximation;
 mod betting;
+mod budget_draws;
 mod coarser;
 mod difference_prior;
 mod e_process;
@@ -14,12 +15,14 @@ mod future_differences;
 mod interval;
 mod items;
 mod judgement;
+mod listing;
 mod offer;
 mod plan;
 mod rules;
 mod statistics;
 mod study;
 mod uniform;
+mod views;
 
 use std::sync::Arc;
 

@@ -9,13 +9,11 @@
 //! ([`difference_prior`](super::difference_prior)). The probability that labels determine a cell is the share of draws in which they do;
 //! their worth is the mean over the draws of the saving from taking the best action afterwards.
 
+use super::listing::upper_envelope;
 use super::offer::{FirstCells, Offer, Purchase};
 use super::{Certificate, Judgement};
-use crate::error::Result;
 use crate::partition::CellId;
 use crate::policy::Promise;
-use crate::router::Router;
-use crate::table::Table;
 
 /// The part of the largest possible saving that a plan asks for in a cell that labels do not determine.
 const PART_OF_LARGEST_SAVING: f64 = 0.75;
@@ -30,6 +28,8 @@ pub struct Plan {
     pub judgement: Judgement,
     /// The expected cost of that policy now; `None` if the labels only bound it.
     pub promise: Option<Promise>,
+    /// The largest number of labels that an item may get in all, if there is one.
+    pub max_labels_per_item: Option<usize>,
     /// The undetermined cells with calibration rows, largest worth per label first; cells that labels do not determine come last.
     pub cells: Vec<CellPlan>,
 }
@@ -85,8 +85,8 @@ pub struct ItemToLabel {
     pub cell: CellId,
     /// The number of labels to add.
     pub labels: usize,
-    /// Its part of the worth of the cell's labels, per thousand queries. If a table has fewer new items than offered, it is a part of the
-    /// worth of these.
+    /// Its part of the worth of the cell's labels, per thousand queries: the first new items of a cell are worth more than later ones. If a
+    /// table has fewer new items than offered, it is a part of the worth of these.
     pub worth: f64,
 }
 
@@ -108,9 +108,15 @@ impl CellPlan {
     /// saving. `None` if labels are expected to save nothing.
     #[must_use]
     pub fn asked(&self) -> Option<Offer> {
-        self.determining().or_else(|| {
-            let most = self.improvements().map(|offer| offer.worth).fold(0.0, f64::max);
-            let enough = self.improvements().filter(|offer| offer.worth >= PART_OF_LARGEST_SAVING * most);
+        self.asked_of(&|_| true)
+    }
+
+    /// As [`CellPlan::asked`], among offers that can be bought.
+    fn asked_of(&self, can_be_bought: &dyn Fn(&Offer) -> bool) -> Option<Offer> {
+        self.determining().filter(can_be_bought).or_else(|| {
+            let offers = || self.improvements().filter(|offer| can_be_bought(offer));
+            let most = offers().map(|offer| offer.worth).fold(0.0, f64::max);
+            let enough = offers().filter(|offer| offer.worth >= PART_OF_LARGEST_SAVING * most);
             enough.min_by_key(|offer| offer.labels).filter(|_| most > 0.0).cloned()
         })
     }
@@ -119,15 +125,19 @@ impl CellPlan {
     /// their price: those that determine the cell, or fewer that only show which action is likely to be better.
     fn best(&self, label_price: f64, queries: f64, can_be_bought: &dyn Fn(&Offer) -> bool) -> Option<Offer> {
         let net = |offer: &Offer| offer.saving(queries) - offer.price(label_price);
+        let best = self.offers(can_be_bought).into_iter().filter(|offer| net(offer) > 0.0);
+        best.max_by(|a, b| net(a).total_cmp(&net(b)).then(b.labels.cmp(&a.labels)))
+    }
+
+    /// The offers that can be bought: labels that determine the cell, and fewer.
+    fn offers(&self, can_be_bought: &dyn Fn(&Offer) -> bool) -> Vec<Offer> {
         let determining = self.determining();
         // Fewer labels are not worth more than those that determine the cell. If the two forecasts differ, the lower worth counts.
         let is_less = |offer: &&Offer| {
             determining.as_ref().is_none_or(|all| offer.labels < all.labels && offer.worth <= all.worth)
         };
         let fewer: Vec<Offer> = self.improvements().filter(is_less).cloned().collect();
-        let offers = determining.into_iter().chain(fewer);
-        let best = offers.filter(|offer| can_be_bought(offer) && net(offer) > 0.0);
-        best.max_by(|a, b| net(a).total_cmp(&net(b)).then(b.labels.cmp(&a.labels)))
+        determining.into_iter().chain(fewer).filter(can_be_bought).collect()
     }
 
     /// All offers, whether or not they determine the cell.
@@ -147,6 +157,24 @@ impl CellPlan {
             (from, worth) = (to, offer.worth);
         }
         worth
+    }
+
+    /// An offer, or the part of it that has at most `most` labels; `None` if it cannot be divided so.
+    fn part_of(&self, offer: Offer, most: usize) -> Option<Offer> {
+        if offer.labels <= most {
+            return Some(offer);
+        }
+        let items = most / self.labels_per_new_item.max(1);
+        let worth = self.worth_of_items(items).min(offer.worth);
+        let labels = items * self.labels_per_new_item;
+        (items > 0 && worth > 0.0 && offer.more_items.is_some()).then(|| Offer {
+            more_items: Some(items),
+            more_labels: None,
+            labels,
+            worth,
+            chance: 0.0,
+            ..offer
+        })
     }
 
     /// The mean worth of a label per thousand queries; `None` if no labels determine the cell.
@@ -173,15 +201,53 @@ impl Plan {
     #[must_use]
     pub fn purchase_of(&self, label_price: f64, queries: f64, can_be_bought: impl Fn(&Offer) -> bool) -> Purchase {
         let offers = self.cells.iter().filter_map(|plan| plan.best(label_price, queries, &can_be_bought));
-        let mut all = Purchase { cells: Vec::new(), offers: Vec::new(), labels: 0, cost: 0.0, saving: 0.0 };
-        for offer in offers {
-            all.cells.push(offer.cell);
-            all.labels = all.labels.saturating_add(offer.labels);
-            all.cost += offer.price(label_price);
-            all.saving += offer.saving(queries);
-            all.offers.push(offer);
+        total(offers, label_price, queries)
+    }
+
+    /// As [`Plan::purchase_of`], with at most `most` labels in all: those that are expected to save most.
+    ///
+    /// Offers are bought in the order of their further saving per further label. Of the last one a part is bought if it consists of new
+    /// items.
+    #[must_use]
+    pub fn purchase_within(
+        &self,
+        most: usize,
+        label_price: f64,
+        queries: f64,
+        can_be_bought: impl Fn(&Offer) -> bool,
+    ) -> Purchase {
+        let steps = |(place, plan): (usize, &CellPlan)| {
+            let mut offers = plan.offers(&can_be_bought);
+            offers.sort_by(|a, b| a.labels.cmp(&b.labels).then(b.worth.total_cmp(&a.worth)));
+            offers.dedup_by_key(|offer| offer.labels);
+            let vertices = upper_envelope(offers.iter().map(|offer| (offer.labels as f64, offer.worth)));
+            let mut before = (0.0, 0.0);
+            let step = |(labels, worth): (f64, f64)| {
+                let slope = (worth - before.1) / (labels - before.0);
+                before = (labels, worth);
+                Some((slope, place, offers.iter().find(|offer| offer.labels as f64 == labels)?.clone()))
+            };
+            vertices.into_iter().filter_map(step).collect::<Vec<_>>()
+        };
+        let mut steps: Vec<(f64, usize, Offer)> = self.cells.iter().enumerate().flat_map(steps).collect();
+        steps.retain(|(slope, ..)| slope * queries / 1000.0 > label_price);
+        steps.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        let (mut left, mut bought, mut closed) = (most, vec![None::<Offer>; self.cells.len()], Vec::new());
+        for (_, place, offer) in steps {
+            let before = bought[place].as_ref().map_or(0, |offer| offer.labels);
+            if closed.contains(&place) {
+                continue;
+            }
+            if offer.labels - before > left {
+                closed.push(place);
+            }
+            let Some(offer) = self.cells[place].part_of(offer, before.saturating_add(left)) else { continue };
+            if bought[place].as_ref().is_none_or(|before| before.worth < offer.worth) {
+                left -= offer.labels.saturating_sub(before).min(left);
+                bought[place] = Some(offer);
+            }
         }
-        all
+        total(bought.into_iter().flatten(), label_price, queries)
     }
 
     /// The cells with the largest worth per label, at most `cells` of them; `None` if there are none. Cells worth less than 1 % of the best one,
@@ -210,7 +276,13 @@ impl Plan {
     /// The labels that the plan asks for if prices are unknown, one offer per cell: see [`CellPlan::asked`].
     #[must_use]
     pub fn asked(&self) -> Vec<Offer> {
-        self.cells.iter().filter_map(CellPlan::asked).collect()
+        self.asked_of(|_| true)
+    }
+
+    /// As [`Plan::asked`], restricted to offers that can be bought, such as only new items.
+    #[must_use]
+    pub fn asked_of(&self, can_be_bought: impl Fn(&Offer) -> bool) -> Vec<Offer> {
+        self.cells.iter().filter_map(|plan| plan.asked_of(&can_be_bought)).collect()
     }
 
     /// The share of the calibration rows in undetermined cells.
@@ -218,67 +290,17 @@ impl Plan {
     pub fn open(&self) -> f64 {
         self.cells.iter().map(|plan| plan.share).sum()
     }
+}
 
-    /// The rows of a table to label for the wanted cells, best first. Rows with votes get more labels if they are among the router's rows;
-    /// other rows with votes are left out, because their labels would not be in its cells. Rows of a table without votes are new items,
-    /// which get as many labels as the router's items have.
-    ///
-    /// # Errors
-    /// If the classes differ or a feature is missing.
-    pub fn items(
-        &self,
-        router: &Router,
-        table: &Table,
-        wanted: impl Fn(&CellPlan) -> bool,
-    ) -> Result<Vec<ItemToLabel>> {
-        let offers: Vec<Offer> =
-            self.cells.iter().filter(|plan| wanted(plan)).filter_map(CellPlan::determining).collect();
-        self.items_of(router, table, &offers)
+/// The sum of some offers.
+fn total(offers: impl Iterator<Item = Offer>, label_price: f64, queries: f64) -> Purchase {
+    let mut all = Purchase { cells: Vec::new(), offers: Vec::new(), labels: 0, cost: 0.0, saving: 0.0 };
+    for offer in offers {
+        all.cells.push(offer.cell);
+        all.labels = all.labels.saturating_add(offer.labels);
+        all.cost += offer.price(label_price);
+        all.saving += offer.saving(queries);
+        all.offers.push(offer);
     }
-
-    /// The rows of a table to label for some offers, as [`items`](Self::items).
-    ///
-    /// # Errors
-    /// As [`items`](Self::items).
-    pub fn items_of(&self, router: &Router, table: &Table, offers: &[Offer]) -> Result<Vec<ItemToLabel>> {
-        let found = router.find_cells(table)?;
-        let kept = router.rows_in_common(table);
-        let mut items = Vec::new();
-        for offer in offers {
-            let Some(plan) = self.cells.iter().find(|plan| plan.cell == offer.cell) else { continue };
-            let rows = found.iter().enumerate().filter(|(_, cell)| **cell == offer.cell).map(|(row, _)| row);
-            let rows: Vec<usize> = rows.filter(|&row| !table.has_votes() || kept[row]).collect();
-            let (labels, listed, worth) = if table.has_votes() {
-                let of = router.mixture(offer.cell).len();
-                (offer.more_labels.unwrap_or(0), rows.len(), offer.worth / of.max(1) as f64)
-            } else {
-                let asked = offer.more_items.unwrap_or(0);
-                let listed = rows.len().min(asked);
-                // Items save less and less each, so that a part of them saves more than its part of the whole.
-                let worth = if listed < asked { plan.worth_of_items(listed).min(offer.worth) } else { offer.worth };
-                (plan.labels_per_new_item, listed, worth / listed.max(1) as f64)
-            };
-            if labels > 0 {
-                let item = |row: &usize| ItemToLabel { row: *row, cell: offer.cell, labels, worth };
-                items.extend(rows[..listed].iter().map(item));
-            }
-        }
-        Ok(items)
-    }
-
-    /// The number of new items offered that are not listed, because the table has too few.
-    #[must_use]
-    pub fn items_missing(&self, listed: &[ItemToLabel], offers: &[Offer]) -> usize {
-        let missing = |offer: &Offer| {
-            let found = listed.iter().filter(|item| item.cell == offer.cell).count();
-            offer.more_items.unwrap_or(0).saturating_sub(found)
-        };
-        offers.iter().map(missing).sum()
-    }
-
-    /// The expected saving per thousand queries of the new items listed, also if a table has fewer than offered: the sum of their worths.
-    #[must_use]
-    pub fn worth_of_listed(&self, listed: &[ItemToLabel]) -> f64 {
-        listed.iter().map(|item| item.worth).sum()
-    }
+    all
 }

@@ -88,15 +88,32 @@ impl Rules {
         answers
     }
 
+    /// Whether only items with several labels identify the loss of an answer.
+    pub(super) fn needs_several_labels(&self, answer: usize) -> bool {
+        let other =
+            |place: usize| self.other_oracles.oracles().nth(place).is_some_and(|oracle| *oracle != Oracle::Measured);
+        answer == BAYES || answer.checked_sub(BAYES + 1).is_some_and(other)
+    }
+
     /// The intervals of a cell. `served` is set if the router serves centroids, with the cell's centroid if it has rows.
+    ///
+    /// If some items have one label and others several, the intervals of all items and those of the items with several labels both count,
+    /// each with half of the error probability ([`views`](super::views)).
     pub(super) fn certify(&self, items: &Items, served: Option<Option<&[f64]>>) -> CellCertificate {
+        let Some(several) = items.with_several_labels() else { return self.certify_items(items, served, self.alpha) };
+        let [mut all, several] = [items, &several].map(|items| self.certify_items(items, served, self.alpha / 2.0));
+        let intervals = all.costs.iter_mut().chain(&mut all.gaps).zip(several.costs.iter().chain(&several.gaps));
+        intervals.for_each(|(of_all, of_several)| *of_all = of_all.and(*of_several));
+        all
+    }
+
+    /// The intervals of a cell from some of its items, each end of which fails with probability at most `alpha`.
+    fn certify_items(&self, items: &Items, served: Option<Option<&[f64]>>, alpha: f64) -> CellCertificate {
         let whole = Interval::new(0.0, self.loss.bound());
         let answers = self.answers(items, served.is_some());
         let interval = |answer: &Option<Answer>| match (answer, served) {
-            (Some(answer), _) => answer.interval(items, self.alpha),
-            (None, Some(Some(centroid))) if items.len() > 0 => {
-                statistics::served(centroid, items, &self.loss, self.alpha)
-            }
+            (Some(answer), _) => answer.interval(items, alpha),
+            (None, Some(Some(centroid))) if items.len() > 0 => statistics::served(centroid, items, &self.loss, alpha),
             _ => whole,
         };
         let mut costs: Vec<Interval> = answers.iter().map(interval).collect();
@@ -106,9 +123,9 @@ impl Rules {
             let mut gap = costs[a].minus(costs[b]);
             if let (Some(x), Some(y)) = (&answers[a], &answers[b]) {
                 if (a, b) == (PREDICT, BAYES) {
-                    gap = statistics::reducible(x, y, items, &self.loss, self.alpha).and(gap);
+                    gap = statistics::reducible(x, y, items, &self.loss, alpha).and(gap);
                 } else if a == PREDICT || n <= MAX_PAIRED_ANSWERS {
-                    gap = statistics::difference(x, y, items, self.alpha).and(gap);
+                    gap = statistics::difference(x, y, items, alpha).and(gap);
                 }
             }
             // No answer is better than the Bayes-optimal one.

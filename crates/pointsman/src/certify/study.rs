@@ -1,9 +1,12 @@
 //! The study of each undetermined cell behind a plan: how many labels would determine it, and what they would save.
 
+use std::collections::BTreeMap;
+
 use super::CellCertificate;
+use super::budget_draws::{BudgetDraws, BudgetedCell};
 use super::difference_prior::DifferencePrior;
 use super::forecast::{Forecast, Laws};
-use super::future_differences::FutureDifferences;
+use super::future_differences::{FutureDifferences, LaterAdvantage};
 use super::items::Items;
 use super::offer::Offer;
 use super::plan::{CellPlan, Plan};
@@ -13,7 +16,7 @@ use crate::parallel::prelude::*;
 use crate::partition::CellId;
 use crate::policy::{Decision, Policy};
 use crate::router::Router;
-use crate::task::Task;
+use crate::task::{Limit, Task};
 
 /// The probability of determining a cell that a plan asks for.
 const WANTED_CHANCE: f64 = 0.75;
@@ -37,6 +40,14 @@ impl Router {
     /// # Errors
     /// As [`Router::policy`] and [`Router::certificate`].
     pub fn plan(&self, task: &Task, confidence: f64) -> Result<Plan> {
+        self.plan_within(task, confidence, None)
+    }
+
+    /// As [`Router::plan`], if there is a largest number of labels that one item may get in all, such as the number of annotators.
+    ///
+    /// # Errors
+    /// As [`Router::plan`].
+    pub fn plan_within(&self, task: &Task, confidence: f64, max_labels_per_item: Option<usize>) -> Result<Plan> {
         let (policy, certificate) = (self.policy(task)?, self.certificate(task, confidence)?);
         let judgement = certificate.judge(&policy)?;
         let task = &policy.priced_task();
@@ -49,57 +60,137 @@ impl Router {
             let found = &certificate.cells[cell.index()];
             let items = Items::from_cell(self, cell, heaviest, &answers);
             let served = self.is_recalibrated().then(|| self.mixture(cell).centroid()).flatten();
-            let forecast = Forecast::new(rules, task, items, served, found);
-            Study { rows: self.mixture(cell).len(), rules, task, cell, found, forecast }
+            let forecast = Forecast::new(rules, task, items, served, found, max_labels_per_item);
+            let share = certificate.shares[cell.index()];
+            let decision = policy.cell(cell)?;
+            let mixture = self.mixture(cell);
+            let labels = |row: usize| mixture.table().votes(row).map_or(0, |votes| votes.k() as usize);
+            let labels_of_rows = mixture.rows().map(labels).collect();
+            Some(Study {
+                labels_of_rows,
+                max_labels_per_item,
+                rules,
+                task,
+                policy: &policy,
+                decision,
+                share,
+                found,
+                forecast,
+            })
         };
-        let studies: Vec<Study<'_>> = filled.par_iter().map(study).collect();
+        let studies: Vec<Study<'_>> = filled.par_iter().filter_map(study).collect();
         let known: Vec<&Forecast<'_>> = studies.iter().filter_map(|study| study.forecast.as_ref()).collect();
         let prior = DifferencePrior::fit(&known, task.actions());
-        let open = |study: &&Study<'_>| !judgement.cells[study.cell.index()].certain;
-        let plan = |study: &Study<'_>| {
-            let share = certificate.shares[study.cell.index()];
-            Some(study.plan(&policy, &policy.cell(study.cell)?, share, &prior))
+        let open = |study: &&Study<'_>| !judgement.cells[study.cell().index()].certain;
+        let budget = match policy.task().limit() {
+            Some(Limit::Budget(most)) => {
+                let cell = |study: &Study<'_>| (study.cell(), study.budgeted(&prior, open(&study)));
+                let cells = studies.par_iter().map(cell).collect::<Vec<_>>().into_iter().collect::<BTreeMap<_, _>>();
+                let surcharge = policy.surcharge_price().unwrap_or(0.0);
+                Some(BudgetDraws::new(most, surcharge, NEW_ITEMS_OFFERED.len() + 1, cells))
+            }
+            _ => None,
         };
-        let mut cells: Vec<CellPlan> = studies.par_iter().filter(open).filter_map(plan).collect();
+        let plan = |study: &Study<'_>| study.plan(&Prospects { prior: &prior, budget: budget.as_ref() });
+        let mut cells: Vec<CellPlan> = studies.par_iter().filter(open).map(plan).collect();
         cells.sort_by(|a, b| {
             let key = |plan: &CellPlan| plan.worth_per_label().unwrap_or(f64::NEG_INFINITY);
             key(b).total_cmp(&key(a)).then(b.worth.total_cmp(&a.worth)).then(a.cell.cmp(&b.cell))
         });
-        Ok(Plan { certificate, judgement, promise: policy.promise(), cells })
+        Ok(Plan { certificate, judgement, promise: policy.promise(), max_labels_per_item, cells })
     }
+}
+
+/// What is expected of all cells together.
+struct Prospects<'a> {
+    prior: &'a DifferencePrior,
+    budget: Option<&'a BudgetDraws>,
 }
 
 /// One cell under study.
 struct Study<'a> {
-    /// The number of its calibration rows.
-    rows: usize,
+    /// The number of labels of each of its calibration rows.
+    labels_of_rows: Vec<usize>,
+    max_labels_per_item: Option<usize>,
     rules: &'a Rules,
     task: &'a Task,
-    cell: CellId,
+    policy: &'a Policy,
+    /// The decision on the cell.
+    decision: Decision<'a>,
+    /// Its share of the calibration rows, by weight.
+    share: f64,
     found: &'a CellCertificate,
     forecast: Option<Forecast<'a>>,
 }
 
 impl Study<'_> {
-    fn plan(&self, policy: &Policy, decision: &Decision<'_>, share: f64, prior: &DifferencePrior) -> CellPlan {
+    fn cell(&self) -> CellId {
+        self.decision.cell()
+    }
+
+    /// The estimated cost of an action now, with the price that a limit adds.
+    fn cost(&self, action: usize) -> f64 {
+        let extra = self.rules.answer(self.task, action).1 - self.rules.answer(self.policy.task(), action).1;
+        f64::midpoint(self.decision.costs()[action], self.decision.costs_high()[action]) + extra
+    }
+
+    fn is_route(&self, action: usize) -> bool {
+        (1..=self.task.routes().len()).contains(&action)
+    }
+
+    /// The best action that is not a route, and the best route.
+    fn alternatives(&self) -> [usize; 2] {
+        [false, true].map(|routed| {
+            let actions = (0..self.task.actions()).filter(|&action| self.is_route(action) == routed);
+            actions.min_by(|&a, &b| self.cost(a).total_cmp(&self.cost(b))).unwrap_or(0)
+        })
+    }
+
+    /// The later advantages of routing for each number of new items offered and for ever more; only the present one without labels.
+    fn budgeted(&self, prior: &DifferencePrior, gets_labels: bool) -> BudgetedCell {
+        let [kept, route] = self.alternatives();
+        let ahead = self.cost(kept) - self.cost(route);
+        let taken = self.policy.taken(self.cell().0);
+        let routed =
+            (0..self.task.actions()).filter(|&action| self.is_route(action)).map(|action| taken.part_of(action));
+        let later = match self.forecast.as_ref().filter(|_| gets_labels) {
+            Some(forecast) => {
+                let after = |times: f64| {
+                    let draws = forecast.with_items(times).shrunk(prior);
+                    draws.later_advantage([kept, route], ahead, prior)
+                };
+                NEW_ITEMS_OFFERED.iter().map(|part| after(1.0 + part)).chain([after(f64::INFINITY)]).collect()
+            }
+            None => vec![LaterAdvantage::unchanged(ahead)],
+        };
+        BudgetedCell { share: self.share, routed: routed.sum(), later }
+    }
+
+    /// The expected saving per query of the cell after labels. Under a budget, a change between routing and not routing is valued at the
+    /// later cutoff of the budget.
+    fn gain(&self, draws: &FutureDifferences, taken: usize, ahead: &[f64], prospects: &Prospects<'_>) -> f64 {
+        let Some(budget) = prospects.budget else { return draws.gain(taken, ahead, prospects.prior, |_| true) };
+        let alike = |other: usize| self.is_route(other) == self.is_route(taken);
+        let [kept, route] = self.alternatives();
+        let later = draws.later_advantage([kept, route], self.cost(kept) - self.cost(route), prospects.prior);
+        draws.gain(taken, ahead, prospects.prior, alike).max(budget.gain(self.cell(), &later))
+    }
+
+    fn plan(&self, prospects: &Prospects<'_>) -> CellPlan {
         let regret = |action: usize| self.rules.regret(self.found, self.task, action);
+        let (policy, decision, share, cell) = (self.policy, &self.decision, self.share, self.cell());
         // Of two actions chosen at random, the one with the larger possible regret.
-        let [first, second] = policy.taken(self.cell.0).actions();
+        let [first, second] = policy.taken(cell.0).actions();
         let taken = if regret(second).0 > regret(first).0 { second } else { first };
         let (regret, rival) = regret(taken);
         let names = self.task.action_names();
-        let cost = |action: usize| {
-            // A limit adds a price.
-            let extra = self.rules.answer(self.task, action).1 - self.rules.answer(policy.task(), action).1;
-            f64::midpoint(decision.costs()[action], decision.costs_high()[action]) + extra
-        };
-        let ahead: Vec<f64> = (0..self.task.actions()).map(|action| cost(taken) - cost(action)).collect();
-        let ways = self.ways(taken, &ahead, prior);
+        let ahead: Vec<f64> = (0..self.task.actions()).map(|action| self.cost(taken) - self.cost(action)).collect();
+        let ways = self.ways(taken, &ahead, prospects);
         let cheaper = [&ways.by_items, &ways.by_labels].into_iter().flatten().min_by_key(|way| way.labels);
         let gain = cheaper.map_or(ways.gain_of_knowing, |way| way.gain);
         let worth = |gain: f64| 1000.0 * share * gain.clamp(0.0, regret);
         let offer = |way: &Way, by_items: bool| Offer {
-            cell: self.cell,
+            cell,
             more_items: by_items.then_some(way.more),
             more_labels: (!by_items).then_some(way.more),
             labels: way.labels,
@@ -107,9 +198,9 @@ impl Study<'_> {
             chance: way.chance,
         };
         CellPlan {
-            cell: self.cell,
+            cell,
             share,
-            action: policy.code(self.cell.0).map_or("undetermined".to_owned(), |_| names[taken].clone()),
+            action: policy.code(cell.0).map_or("undetermined".to_owned(), |_| names[taken].clone()),
             rival: rival.map(|rival| names[rival].clone()).unwrap_or_default(),
             margin: rival.filter(|_| decision.estimate().is_known()).map(|rival| -ahead[rival]),
             at_stake: 1000.0 * share * regret,
@@ -126,22 +217,37 @@ impl Study<'_> {
         }
     }
 
+    /// The number of further labels if each row gets `more`, up to the largest number per item.
+    fn further_labels(&self, more: usize) -> usize {
+        let further = |given: &usize| match self.max_labels_per_item {
+            Some(most) => more.min(most.saturating_sub(*given)),
+            None => more,
+        };
+        self.labels_of_rows.iter().map(further).fold(0, usize::saturating_add)
+    }
+
+    /// The largest number of further labels that a row may get.
+    fn most_labels(&self) -> usize {
+        let fewest = self.labels_of_rows.iter().min().copied().unwrap_or(0);
+        self.max_labels_per_item.map_or(Plan::MOST_LABELS, |most| most.saturating_sub(fewest).min(Plan::MOST_LABELS))
+    }
+
     /// The ways to learn more about the cell; `ahead` is the estimated advantage of each action over the one taken.
-    fn ways(&self, taken: usize, ahead: &[f64], prior: &DifferencePrior) -> Ways {
+    fn ways(&self, taken: usize, ahead: &[f64], prospects: &Prospects<'_>) -> Ways {
         let Some(forecast) = &self.forecast else {
             let gaps = (0..self.task.actions()).map(|other| self.rules.gap(self.found, self.task, taken, other).high);
             return Ways { gain_of_knowing: gaps.fold(0.0, f64::max) / 2.0, ..Ways::default() };
         };
         let n = forecast.items().len();
-        let steps = forecast.steps();
+        let prior = prospects.prior;
         let times = |more: usize| (n + more) as f64 / n as f64;
-        let with_items = |times: f64| forecast.with_items(&steps, times).shrunk(prior);
+        let with_items = |times: f64| forecast.with_items(times).shrunk(prior);
         let with_labels = |more: usize, laws: &Laws<'_>| forecast.with_labels(more, laws).shrunk(prior);
         let way = |draws: FutureDifferences, more: usize, labels: usize| Way {
             more,
             labels,
             chance: draws.chance(),
-            gain: draws.gain(taken, ahead, prior),
+            gain: self.gain(&draws, taken, ahead, prospects),
         };
         let new_items =
             |more: usize| way(with_items(times(more)), more, more.saturating_mul(forecast.labels_per_new_item()));
@@ -150,18 +256,20 @@ impl Study<'_> {
         let by_items = [1, 4, 16].into_iter().find_map(|part| least(Plan::MOST_TIMES / part * n, is_enough));
         let by_items = by_items.map(new_items);
         let by_labels = forecast.laws(SEARCH).and_then(|laws| {
-            let more = least(Plan::MOST_LABELS, |more| with_labels(more, &laws).chance() >= WANTED_CHANCE)?;
-            Some(way(with_labels(more, &forecast.laws(REPORT)?), more, more.saturating_mul(self.rows)))
+            let more = least(self.most_labels(), |more| with_labels(more, &laws).chance() >= WANTED_CHANCE)?;
+            Some(way(with_labels(more, &forecast.laws(REPORT)?), more, self.further_labels(more)))
         });
         let items_offered = NEW_ITEMS_OFFERED.map(|part| new_items((part * n as f64).ceil() as usize)).into();
         let labels_offered = match by_items.is_none() && by_labels.is_none() {
             true => forecast.laws(REPORT).map_or(Vec::new(), |laws| {
-                let offered = |more: usize| way(with_labels(more, &laws), more, more.saturating_mul(self.rows));
-                MORE_LABELS_OFFERED.map(offered).into()
+                let offered = |more: usize| way(with_labels(more, &laws), more, self.further_labels(more));
+                let mut numbers = MORE_LABELS_OFFERED.map(|more| more.min(self.most_labels())).to_vec();
+                numbers.dedup();
+                numbers.into_iter().filter(|more| *more > 0).map(offered).collect()
             }),
             false => Vec::new(),
         };
-        let gain_of_knowing = with_items(f64::INFINITY).gain(taken, ahead, prior);
+        let gain_of_knowing = self.gain(&with_items(f64::INFINITY), taken, ahead, prospects);
         Ways { by_items, by_labels, items_offered, labels_offered, gain_of_knowing }
     }
 }

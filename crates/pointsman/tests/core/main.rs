@@ -29,6 +29,7 @@ mod limits;
 mod log_certificates;
 mod losses;
 mod more_rows;
+mod one_label_items;
 mod oracles;
 mod panels;
 mod partials;
@@ -51,6 +52,7 @@ mod world;
 /// their own in `make test`.
 mod reproduction {
     mod best_possible;
+    mod budget_plans;
     mod comparison;
     mod corrections;
     mod diagnosis_limits;
