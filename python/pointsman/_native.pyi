@@ -182,6 +182,7 @@ def read(
     delimiter: str | None = None,
     first_labels: int | None = None,
     without: Sequence[str] = (),
+    ignored_labels: Sequence[str] = (),
     strict: bool = False,
     normalize: bool = False,
 ) -> dict[str, Any]: ...

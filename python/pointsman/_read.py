@@ -41,6 +41,7 @@ def read(
     delimiter: str | None = None,
     first_labels: int | None = None,
     without: Sequence[str] = (),
+    ignored_labels: Sequence[str] = (),
     strict: bool = False,
     normalize: bool = False,
 ) -> Arrays:
@@ -70,6 +71,8 @@ def read(
         annotators agreed. Votes must be given as labels or annotations, not as counts.
     without:
         Names of annotators whose labels are all left out. Rows without other labels are dropped.
+    ignored_labels:
+        Labels of annotations that are left out, such as ``["unsure"]``; an empty text for annotations without a label.
     strict:
         Refuse ids that are only in the table or only in the annotations, and ids of several rows.
     normalize:
@@ -110,6 +113,7 @@ def read(
         delimiter=delimiter,
         first_labels=first_labels,
         without=[without] if isinstance(without, str) else list(without),
+        ignored_labels=[ignored_labels] if isinstance(ignored_labels, str) else list(ignored_labels),
         strict=strict,
         normalize=normalize,
     )

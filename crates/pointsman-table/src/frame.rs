@@ -80,6 +80,8 @@ pub struct Joined {
     pub not_in_table: Ids,
     /// Columns of the annotations whose names differ from the standard ones, in case or as `item_id` does from `id`.
     pub taken: Vec<(&'static str, String)>,
+    /// How many annotations were left out for their label: [`ReadOptions::ignored_labels`](crate::ReadOptions::ignored_labels).
+    pub ignored: usize,
     /// Rows of the annotations that repeat an earlier one, and count once.
     pub copied: Option<CopiedLabels>,
     /// Labels that differ from the names of classes in capitals or surrounding spaces only.
@@ -142,6 +144,26 @@ impl Frame {
             }
             other => Error::file(&self.file_names(), other.to_string()),
         }
+    }
+
+    /// Leaves out the rows for which `keep` is false, with their ids and places. Who gave which label is forgotten, and so are unread columns.
+    pub fn keep_rows(&mut self, keep: impl Fn(usize) -> bool) {
+        fn retain<T>(values: &mut Vec<T>, keep: impl Fn(usize) -> bool) {
+            let mut row = 0;
+            values.retain(|_| {
+                row += 1;
+                keep(row - 1)
+            });
+        }
+        self.table = self.table.keep_rows(&keep);
+        self.ids.iter_mut().for_each(|ids| retain(ids, &keep));
+        retain(&mut self.lines, &keep);
+        for (first, _) in &mut self.files {
+            *first = (0..*first).filter(|&row| keep(row)).count();
+        }
+        retain(&mut self.rows, &keep);
+        self.annotations = None;
+        self.columns.clear();
     }
 
     /// The file that a row was read from, as messages name it.

@@ -70,6 +70,10 @@ pub(super) struct Counter<'a> {
     pub(super) matched: Option<MatchedLabels>,
     contradictions: Contradictions,
     unknown: UnknownLabels,
+    /// Labels that are left out, in lower case.
+    ignored_labels: Vec<String>,
+    /// How many annotations were left out for their label.
+    pub(super) ignored: usize,
     /// Names of annotators whose labels do not count.
     without: &'a [String],
     /// Whether each annotator is left out.
@@ -97,6 +101,8 @@ impl<'a> Counter<'a> {
             matched: None,
             contradictions: Contradictions::default(),
             unknown: UnknownLabels::default(),
+            ignored_labels: options.ignored_labels.iter().map(|label| lower_case(label)).collect(),
+            ignored: 0,
             without: &options.without,
             is_left_out: Vec::new(),
             labelled: Vec::new(),
@@ -107,9 +113,11 @@ impl<'a> Counter<'a> {
     /// Checks a label and counts it, or keeps it until all dates are known.
     pub(super) fn add(&mut self, at: RowAt<'_>, annotation: &Annotation<'_>) -> Result<()> {
         let id = annotation.id.id().map_err(|why| at.value(&self.found.id, why))?;
-        let Some(label) = annotation.label.text().filter(|label| !label.is_empty()) else {
-            return Err(at.value(&self.found.label, "no label: leave the row out"));
-        };
+        let label = annotation.label.text().unwrap_or_default();
+        if self.ignored_labels.contains(&lower_case(&label)) {
+            self.ignored += 1;
+            return Ok(());
+        }
         let Some(class) = self.class(at, &label) else { return Ok(()) };
         let item = self.ids.number(&id);
         let date = match (&annotation.date, &self.found.date) {
@@ -147,7 +155,10 @@ impl<'a> Counter<'a> {
                 Some(class)
             }
             None => {
-                self.unknown.add(at, label, || labels.refusal(&shown(label), label));
+                self.unknown.add(at, label.trim(), || match label.trim() {
+                    "" => "no label".to_owned(),
+                    _ => labels.refusal(&shown(label), label),
+                });
                 None
             }
         })

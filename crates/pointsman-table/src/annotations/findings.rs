@@ -46,14 +46,15 @@ impl UnknownLabels {
             others.push("…".to_owned());
         }
         let more = match (self.rows, others.as_slice()) {
-            (1, _) => String::new(),
-            (rows, []) => format!("; {rows} rows have this label: rename it, or leave them out"),
-            (rows, others) => format!(
-                "; {rows} rows have such labels, also {}: rename them, or leave these rows out",
-                others.join(", ")
-            ),
+            (1, _) if self.labels == [""] => ": add it".to_owned(),
+            (1, _) => ": rename it".to_owned(),
+            (rows, []) if self.labels == [""] => format!("; {rows} rows have none: add them"),
+            (rows, []) => format!("; {rows} rows have this label: rename it"),
+            (rows, others) => format!("; {rows} rows have such labels, also {}: rename them", others.join(", ")),
         };
-        Some(RowAt { file, row, line }.value(column, reason + &more))
+        let flags = self.labels.iter().take(MAX_LISTED).map(|label| format!(" --ignore-label {}", shown(label)));
+        let ignore = format!(", or leave these rows out with{}", flags.collect::<String>());
+        Some(RowAt { file, row, line }.value(column, reason + &more + &ignore))
     }
 }
 

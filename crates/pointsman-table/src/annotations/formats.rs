@@ -15,6 +15,7 @@ use crate::ipc::Messages;
 use crate::json::entry;
 use crate::jsonl::Lines;
 use crate::layout::Field;
+use crate::npz;
 use crate::options::Delimiter;
 use crate::parquet::Parquet;
 
@@ -40,6 +41,10 @@ impl Counter<'_> {
                 self.read_batches(&name, fields, messages)
             }
             Format::Npz => {
+                // A zip of another name, such as an Excel workbook, is refused as what it is.
+                if !name.ends_with(".npz") {
+                    npz::array_names(input)?;
+                }
                 Err(Error::file(&name, "annotations cannot be read from npz: use csv, jsonl, parquet or arrow"))
             }
         }

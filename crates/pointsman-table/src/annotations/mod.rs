@@ -17,6 +17,7 @@ use crate::error::{Error, Result, RowAt, shown};
 use crate::frame::{CopiedLabels, Ids, Joined, MatchedLabels};
 use crate::guard::guarded;
 use crate::input::Input;
+use crate::labels::Labels;
 use crate::options::ReadOptions;
 use crate::raw::RawRows;
 
@@ -46,6 +47,8 @@ pub(crate) struct Join {
     taken: Vec<(&'static str, String)>,
     unused_annotator: Option<String>,
     unused_date: Option<String>,
+    /// How many annotations were left out for their label.
+    ignored: usize,
     copied: Option<CopiedLabels>,
     matched: Option<MatchedLabels>,
     matched_annotators: Option<MatchedLabels>,
@@ -55,6 +58,11 @@ pub(crate) struct Join {
 
 impl Join {
     pub(crate) fn load(path: &Path, classes: &[String], options: &ReadOptions) -> Result<Self> {
+        if let Some(label) =
+            options.ignored_labels.iter().find(|label| Labels::new(classes).class_but_for_case(label).is_some())
+        {
+            return Err(Error::Option(format!("--ignore-label {}: is the name of a class", shown(label))));
+        }
         let input = Input::open(path, None)?;
         let name = input.name.clone();
         let mut counter = Counter::new(classes, options);
@@ -63,11 +71,15 @@ impl Join {
             return Err(error);
         }
         if counter.items.is_empty() {
-            return Err(Error::file(&name, "has no rows: there must be at least one annotation"));
+            let reason = match counter.ignored {
+                0 => "has no rows: there must be at least one annotation",
+                _ => "has no labels but those left out by --ignore-label: keep at least one",
+            };
+            return Err(Error::file(&name, reason));
         }
         counter.check_left_out(&name)?;
         let is_order_known = counter.count_by_date();
-        let Counter { found, ids, items, counts, annotators, labelled, copied, matched, .. } = counter;
+        let Counter { found, ids, items, counts, annotators, labelled, ignored, copied, matched, .. } = counter;
         let matched_annotators = annotators.matched.clone();
         let annotators = annotators.into_vec();
         let named = (!annotators.is_empty()).then(|| NamedLabels::new(annotators, items.len(), &labelled));
@@ -87,6 +99,7 @@ impl Join {
             taken: found.taken,
             unused_annotator: found.unused_annotator,
             unused_date: found.unused_date,
+            ignored,
             copied,
             matched,
             matched_annotators,
@@ -190,6 +203,7 @@ impl Join {
             not_annotated: self.not_annotated.clone(),
             not_in_table,
             taken: self.taken.clone(),
+            ignored: self.ignored,
             copied: self.copied.clone(),
             matched: self.matched.clone(),
             matched_annotators: self.matched_annotators.clone(),

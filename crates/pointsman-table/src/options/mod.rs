@@ -34,6 +34,9 @@ pub struct ReadOptions {
     /// The names of annotators whose labels are all left out. Rows without other labels are dropped. Annotations must name their
     /// annotators.
     pub without: Vec<String>,
+    /// Annotations with one of these labels are left out, such as those of undecided annotators; capitals and surrounding spaces do not
+    /// matter. An empty text leaves out annotations without a label.
+    pub ignored_labels: Vec<String>,
     /// Refuse ids that only the table or only its annotations have, and ids that several rows have. By default the others are joined, and
     /// [`Frame::joined`](crate::Frame::joined) lists those that do not match.
     pub strict: bool,
@@ -68,6 +71,7 @@ impl Default for ReadOptions {
             annotations: None,
             first_labels: None,
             without: Vec::new(),
+            ignored_labels: Vec::new(),
             strict: false,
             normalize: false,
             need: Need::default(),

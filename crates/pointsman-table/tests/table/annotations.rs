@@ -594,3 +594,27 @@ fn annotators_keep_their_names_and_may_be_left_out() {
     let frames: Vec<Frame> = pointsman_table::batches(&more, &options).unwrap().map(Result::unwrap).collect();
     assert_eq!(frames.iter().map(|frame| frame.rows.clone()).collect::<Vec<_>>(), [[4]]);
 }
+
+/// Annotators who are undecided give a label that is no class, or none.
+#[test]
+fn labels_that_are_ignored_are_left_out_and_counted() {
+    let folder = Folder::new();
+    let table = folder.file("table.csv", TABLE);
+    let labels = folder.file("labels.csv", format!("{LABELS}dan,1,Unsure \ndan,2,\neve,2,\neve,3,unsure\n"));
+    let error = join(&table, &labels, &[]).unwrap_err().to_string();
+    assert!(
+        error.contains("row 7 (line 8), column label: label \"Unsure") && error.contains("; 4 rows have such labels"),
+        "{error}"
+    );
+    assert!(error.contains("--ignore-label \"Unsure\" --ignore-label \"\""), "{error}");
+    let ignoring = |ignored: &[&str]| {
+        let ignored_labels = ignored.iter().map(|label| (*label).to_owned()).collect();
+        read_frame(&table, &ReadOptions { ignored_labels, ..options(&labels, &[]) })
+    };
+    let error = ignoring(&["unsure"]).unwrap_err().to_string();
+    assert!(error.contains("row 8 (line 9), column label: no label; 2 rows have none"), "{error}");
+    let frame = ignoring(&["unsure", ""]).unwrap();
+    assert_eq!(counts(&frame), [[1, 1], [1, 0], [1, 2]]);
+    assert_eq!(frame.joined.unwrap().ignored, 4);
+    assert!(ignoring(&["Cat"]).unwrap_err().to_string().contains("is the name of a class"));
+}
