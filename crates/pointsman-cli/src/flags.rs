@@ -151,6 +151,7 @@ pub(crate) fn reading(args: &TableArgs, votes: Option<&VotesArgs>) -> String {
         votes.annotations.iter().for_each(|path| push("annotations", &path.display().to_string()));
         votes.first_labels.iter().for_each(|first| push("first-labels", &first.to_string()));
         votes.without.iter().for_each(|name| push("without", name));
+        votes.ignored_labels.iter().for_each(|label| push("ignore-label", label));
         flags.push_str(if votes.strict { " --strict" } else { "" });
     }
     flags + &layout(args)

@@ -72,6 +72,7 @@ pub(crate) fn read_options(args: &TableArgs, votes: Option<&VotesArgs>, need: Ne
         annotations: votes.and_then(|votes| votes.annotations.clone()),
         first_labels: votes.and_then(|votes| votes.first_labels),
         without: votes.map(|votes| votes.without.clone()).unwrap_or_default(),
+        ignored_labels: votes.map(|votes| votes.ignored_labels.clone()).unwrap_or_default(),
         strict: votes.is_some_and(|votes| votes.strict),
         normalize: args.normalize,
         need,

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueHint};
+use clap::{Args, ValueEnum, ValueHint};
 use pointsman::Partition;
 
 use super::{TableArgs, VotesArgs};
@@ -59,6 +59,10 @@ pub(crate) struct CalibrateArgs {
     #[arg(long, value_name = "ROUTER", value_hint = ValueHint::FilePath,
           conflicts_with_all = ["partition", "certifiable", "recalibrate", "seed", "like"])]
     pub(crate) add_to: Option<PathBuf>,
+    /// What to do with rows of --add-to whose items the router has, as in a full export of the labelling tool: refuse them, skip them, or
+    /// count them again
+    #[arg(long, value_enum, default_value_t = KnownItems::Refuse, requires = "add_to")]
+    pub(crate) known_items: KnownItems,
     /// Write a part of a calibration, to be merged with others, instead of a router
     #[arg(long, requires = "like", conflicts_with = "json")]
     pub(crate) part: bool,
@@ -72,6 +76,17 @@ pub(crate) struct CalibrateArgs {
     pub(crate) reading: TableArgs,
     #[command(flatten)]
     pub(crate) votes: VotesArgs,
+}
+
+/// What to do with rows of items that a router has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum KnownItems {
+    /// Refuse the table
+    Refuse,
+    /// Leave these rows out
+    Skip,
+    /// Add these rows too
+    Add,
 }
 
 #[derive(Debug, Args)]

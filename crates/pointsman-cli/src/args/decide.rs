@@ -131,6 +131,17 @@ pub(crate) struct PlanArgs {
     /// The number of queries within which labels must pay for themselves, as in 1000000 or 1M
     #[arg(long, value_name = "N", value_parser = query_count, allow_negative_numbers = true)]
     pub(crate) traffic: Option<f64>,
+    /// The largest number of labels to buy: plan names those that are expected to save most
+    #[arg(long, value_name = "N")]
+    pub(crate) max_labels: Option<usize>,
+    /// The most to spend on labels, in the unit of --label-price: as --max-labels
+    #[arg(long, value_name = "X", value_parser = not_negative, allow_negative_numbers = true,
+          requires = "label_price", conflicts_with = "max_labels")]
+    pub(crate) spend: Option<f64>,
+    /// The largest number of labels that one item may get in all [default: the number of annotators if --annotations names them,
+    /// otherwise any]
+    #[arg(long, value_name = "N")]
+    pub(crate) max_labels_per_item: Option<usize>,
     /// Items that can be labelled, with ids: the calibration table for more labels per item, or a table without votes for new items
     #[arg(long, value_name = "TABLE", value_hint = ValueHint::FilePath)]
     pub(crate) items: Option<PathBuf>,

@@ -15,7 +15,7 @@ mod values;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand};
 
-pub(crate) use calibrate::{CalibrateArgs, MergeArgs};
+pub(crate) use calibrate::{CalibrateArgs, KnownItems, MergeArgs};
 pub(crate) use client::{ClientArgs, DeploymentsCommand, ModeArg, VersionsCommand};
 pub(crate) use compile::CompileArgs;
 pub(crate) use decide::{DecideArgs, Keep, PlanArgs};

@@ -51,4 +51,7 @@ pub(crate) struct VotesArgs {
     /// Leave out every label of this annotator; may be given several times. Rows that nobody else labelled are left out too
     #[arg(long, value_name = "NAME", requires = "annotations")]
     pub(crate) without: Vec<String>,
+    /// Leave out annotations with this label, such as unsure, or '' for those without a label; may be given several times
+    #[arg(long = "ignore-label", value_name = "LABEL", requires = "annotations")]
+    pub(crate) ignored_labels: Vec<String>,
 }

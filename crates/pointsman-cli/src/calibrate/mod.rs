@@ -13,7 +13,7 @@ use pointsman::router::Partial;
 use pointsman::{Partition, Router};
 use pointsman_table::{Frame, Need};
 
-use crate::args::CalibrateArgs;
+use crate::args::{CalibrateArgs, KnownItems};
 use crate::flags::shell_quoted;
 use crate::input;
 use crate::interrupt::Writing;
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<()> {
     let frame = input::read_frames(&tables, &options)?;
     match (&like, &added_to) {
         (Some(like), _) if args.part => write_part(args, like, &frame),
-        (_, Some(router)) => add_rows(args, router, &frame, tables.len()),
+        (_, Some(router)) => add_rows(args, router, frame, tables.len()),
         _ => fit(args, like.as_ref(), &frame, tables.len()),
     }
 }
@@ -111,14 +111,22 @@ fn partition(args: &CalibrateArgs) -> anyhow::Result<Partition> {
 }
 
 /// Adds the rows of a table to those of a router.
-fn add_rows(args: &CalibrateArgs, before: &Router, frame: &Frame, tables: usize) -> anyhow::Result<()> {
+fn add_rows(args: &CalibrateArgs, before: &Router, mut frame: Frame, tables: usize) -> anyhow::Result<()> {
     if let Some(columns) = words::table::columns_missing(before, &frame.table) {
         let router = args.add_to.as_deref().map(shell_quoted).unwrap_or_default();
         let reason = format!("has no {columns}, which the rows of {router} have: add what is missing to the table");
         return Err(pointsman_table::Error::File { file: frame.file_of(0).to_owned(), reason }.into());
     }
+    match args.known_items {
+        KnownItems::Refuse if before.calibration_rows_in(&frame.table) > 0 => bail!(
+            "{}, or --known-items skip to add the new items only (add counts them again)",
+            warnings::repeated_rows(&frame.table, before).unwrap_or_default()
+        ),
+        KnownItems::Skip => warn_all(leave_out_known(before, &mut frame)?),
+        KnownItems::Refuse | KnownItems::Add => warn_all(warnings::repeated_rows(&frame.table, before)),
+    }
+    let frame = &frame;
     let router = before.with_more_rows(&frame.table).map_err(|error| errors::in_rows(error, frame))?;
-    warn_all(warnings::repeated_rows(&frame.table, before));
     save_router(&args.output, &router)?;
     let stats = RouterStats::new(&router);
     warn_all(warnings::weak_estimates(&router, &stats));
@@ -129,6 +137,23 @@ fn add_rows(args: &CalibrateArgs, before: &Router, frame: &Frame, tables: usize)
         return print_with_warnings(&RouterSummary::new(&frame.table, &router, &stats, None));
     }
     print_beside(&args.output, |out| human::print_added(out, args, tables, frame.table.rows(), [before, &router]))
+}
+
+/// Leaves out the rows of items that a router has; the result says how many.
+fn leave_out_known(router: &Router, frame: &mut Frame) -> anyhow::Result<Option<String>> {
+    let Some(seen) = router.items_seen(&frame.table) else {
+        bail!(
+            "--known-items skip: predictions repeat too often to say which items the router has; leave them out of the table or of \
+             --annotations"
+        );
+    };
+    let known = seen.iter().filter(|seen| **seen).count();
+    if known == seen.len() {
+        bail!("--known-items skip: the router has all items of the table, and none are new");
+    }
+    frame.keep_rows(|row| !seen[row]);
+    let rows = counted(known, "row has", "rows have");
+    Ok((known > 0).then(|| format!("{rows} the prediction of a row that the router has and were left out")))
 }
 
 /// Writes the rows of a table as a part, in the cells of a router.

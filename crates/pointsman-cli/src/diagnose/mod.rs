@@ -67,21 +67,24 @@ fn next_step(args: &DiagnoseArgs, diagnosis: &Diagnosis) -> Option<NextStep> {
         let without: String = flagged.annotators.iter().map(flag).collect();
         format!("pointsman diagnose {table}{corrected}{without}{task}")
     });
+    // Plans need cells that can be certified, which a forest's cannot.
+    let is_certain_to_have_cells = !named.is_empty() && !partition.starts_with("forest");
+    let for_plans =
+        if is_certain_to_have_cells { "" } else { " (add --certifiable if you want certificates or plans)" };
     let next = match diagnosis.verdict.advice {
         Advice::UseIt => Some(NextStep {
-            remark: "Next, learn a router and see what it does:".to_owned(),
+            remark: format!("Next, learn a router and see what it does{for_plans}:"),
             commands: vec![calibrate(&named), format!("pointsman show router.safetensors{task}")],
         }),
         Advice::MoreData if has_choice => {
-            // Plans need cells that can be certified, which a forest's cannot.
-            let cells = if named.is_empty() || partition.starts_with("forest") { " --certifiable" } else { &named };
+            let cells = if is_certain_to_have_cells { named.as_str() } else { " --certifiable" };
             Some(NextStep {
                 remark: "Next, see which labels would decide it:".to_owned(),
                 commands: vec![calibrate(cells), format!("pointsman plan router.safetensors{task}")],
             })
         }
         Advice::NoNeed | Advice::SmallSaving => Some(NextStep {
-            remark: "To try it all the same, learn a router and see what it does:".to_owned(),
+            remark: format!("To try it all the same, learn a router and see what it does{for_plans}:"),
             commands: vec![calibrate(&named), format!("pointsman show router.safetensors{task}")],
         }),
         Advice::MendLabels if first_labels.is_some() => Some(NextStep {

@@ -24,6 +24,8 @@ pub(super) struct Candidates {
     pub(super) not_of_router: usize,
     /// The router's rows that a table with votes does not have.
     pub(super) rows_elsewhere: usize,
+    /// The number of annotators, if they are named.
+    pub(super) annotators: Option<usize>,
 }
 
 impl Candidates {
@@ -48,11 +50,14 @@ impl Candidates {
             warn_all(missing_columns(router, &frame, path));
             options = input::read_options(&args.reading, None, Need::Predictions)?;
             options.classes = Some(router.classes().to_vec());
-            return Self::new_items(router, input::read_frame(path, &options)?, frame.ids);
+            let annotators = frame.annotations.as_ref().map(|annotations| annotations.names().len());
+            let candidates = Self::new_items(router, input::read_frame(path, &options)?, frame.ids)?;
+            return Ok(Self { annotators, ..candidates });
         }
         warn_all(words::table::reading(&frame));
         let not_of_router = labelled - common;
-        Ok(Self { frame, have_votes: true, labelled: 0, not_of_router, rows_elsewhere })
+        let annotators = frame.annotations.as_ref().map(|annotations| annotations.names().len());
+        Ok(Self { frame, have_votes: true, labelled: 0, not_of_router, rows_elsewhere, annotators })
     }
 
     /// The items of a table without votes that have no labels elsewhere: neither by their ids nor in the router.
@@ -60,11 +65,12 @@ impl Candidates {
         warn_all(words::table::reading(&frame));
         // Errors name rows as they are in the file, so they come before rows are left out.
         router.find_cells(&frame.table).map_err(|error| errors::in_rows(error, &frame))?;
+        leave_out_copies(&mut frame);
         let all = frame.table.rows();
         if let (Some(labelled), Some(ids)) = (labelled, &frame.ids) {
             let labelled: HashSet<String> = labelled.into_iter().collect();
             let keep: Vec<bool> = ids.iter().map(|id| !labelled.contains(id)).collect();
-            keep_rows(&mut frame, &keep);
+            frame.keep_rows(|row| keep[row]);
         }
         let annotated = all - frame.table.rows();
         if annotated > 0 {
@@ -75,7 +81,7 @@ impl Candidates {
             ));
         }
         match router.items_seen(&frame.table) {
-            Some(seen) => keep_rows(&mut frame, &seen.into_iter().map(|seen| !seen).collect::<Vec<bool>>()),
+            Some(seen) => frame.keep_rows(|row| !seen[row]),
             None => warn_all(repeated_predictions(router, &frame)),
         }
         let known = all - annotated - frame.table.rows();
@@ -87,18 +93,20 @@ impl Candidates {
             ));
         }
         let labelled = annotated + known;
-        Ok(Self { frame, have_votes: false, labelled, not_of_router: 0, rows_elsewhere: 0 })
+        Ok(Self { frame, have_votes: false, labelled, not_of_router: 0, rows_elsewhere: 0, annotators: None })
     }
 }
 
-/// Leaves rows out.
-fn keep_rows(frame: &mut Frame, keep: &[bool]) {
-    frame.table = frame.table.keep_rows(|row| keep[row]);
-    let mut kept = keep.iter();
-    frame.rows.retain(|_| kept.next().is_some_and(|kept| *kept));
-    if let Some(ids) = &mut frame.ids {
-        let mut kept = keep.iter();
-        ids.retain(|_| kept.next().is_some_and(|kept| *kept));
+/// Leaves out all rows but the first of each id: an item is labelled once.
+fn leave_out_copies(frame: &mut Frame) {
+    let Some(ids) = &frame.ids else { return };
+    let mut seen = HashSet::new();
+    let keep: Vec<bool> = ids.iter().map(|id| seen.insert(id.as_str())).collect();
+    let copies = keep.iter().filter(|kept| !**kept).count();
+    if copies > 0 {
+        frame.keep_rows(|row| keep[row]);
+        let rows = counted(copies, "row has", "rows have");
+        render::warn(format!("{rows} the id of an earlier row: each item is listed once"));
     }
 }
 

@@ -5,8 +5,10 @@ use std::io::{self, Write};
 use pointsman::certify::{CellPlan, Offer, Plan, Purchase};
 use pointsman::{CellId, Router};
 
+use super::buying::Buying;
+use super::items::ListedItems;
 use super::way::Way;
-use super::{FIRST_CELLS, purchase, ranked};
+use super::{FIRST_CELLS, ranked};
 use crate::args::PlanArgs;
 use crate::flags::{self, shell_quoted};
 use crate::input::is_stream;
@@ -25,7 +27,8 @@ pub(super) fn print(
     router: &Router,
     found: &Plan,
     unit: &str,
-    args: &PlanArgs,
+    (args, buying): (&PlanArgs, Buying<'_>),
+    listed: Option<&ListedItems>,
 ) -> io::Result<()> {
     let confidence = level(found.certificate.confidence());
     if let Some(promise) = &found.promise {
@@ -43,21 +46,25 @@ pub(super) fn print(
     );
     paragraph(&mut *out, 0, &text)?;
     writeln!(out)?;
-    print_cells(out, router, found, args)?;
+    print_cells(out, router, found, buying)?;
     writeln!(out)?;
     print_legend(out, found, unit)?;
+    // A list of items says itself which labels to buy.
+    if listed.is_some_and(|listed| listed.items > 0) {
+        return Ok(());
+    }
     writeln!(out)?;
-    paragraph(out, 2, &advice(router, found, unit, args))
+    paragraph(out, 2, &advice(router, found, unit, args, buying))
 }
 
-fn print_cells(out: &mut impl Write, router: &Router, found: &Plan, args: &PlanArgs) -> io::Result<()> {
+fn print_cells(out: &mut impl Write, router: &Router, found: &Plan, buying: Buying<'_>) -> io::Result<()> {
     let digits = |value: fn(&CellPlan) -> f64| decimals(found.cells.iter().map(value)).min(4);
     let (worth, at_stake) = (digits(|plan| plan.worth), digits(|plan| plan.at_stake));
     let margin = decimals(found.cells.iter().filter_map(|plan| plan.margin)).min(4);
     let mut grid = Grid::new().number("cell").text("name").number("share").text("action").text("rival");
     grid = grid.numbers(["margin", "worth", "at stake"]);
     grid = grid.numbers(["labels per item", "more items"]).number("labels");
-    for plan in ranked(found, args) {
+    for plan in ranked(found, buying) {
         let offer = plan.asked();
         let [more_labels, more_items] = match &offer {
             Some(offer) => [offer.more_labels, offer.more_items],
@@ -121,10 +128,13 @@ fn print_legend(out: &mut impl Write, found: &Plan, unit: &str) -> io::Result<()
 }
 
 /// Advice on the labels to buy, in a sentence or two.
-fn advice(router: &Router, found: &Plan, unit: &str, args: &PlanArgs) -> String {
+fn advice(router: &Router, found: &Plan, unit: &str, args: &PlanArgs, buying: Buying<'_>) -> String {
     let Some(first) = found.begin_with(FIRST_CELLS) else { return advice_without_worth(found, args) };
-    if let Some((bought, traffic)) = purchase(found, args).zip(args.traffic) {
-        return advice_on_purchase((router, found), &bought, traffic, unit, args);
+    if let Some(bought) = buying.purchase(found) {
+        return match (args.traffic.filter(|_| buying.is_priced()), buying.most_labels()) {
+            (Some(traffic), None) => advice_on_purchase((router, found), &bought, traffic, unit, args),
+            (traffic, most) => advice_within((router, found), &bought, (most.unwrap_or(0), traffic), unit, args),
+        };
     }
     let mut text = format!(
         "Begin with {}: about {} labels, worth about {} {unit} per thousand queries.{}",
@@ -160,6 +170,32 @@ fn advice_without_worth(found: &Plan, args: &PlanArgs) -> String {
         "About {} would make {} certain{price}, but are expected to change no action: not worth it, unless for certainty.",
         counted(labels, "label", "labels"),
         cells_in_words(&offers.iter().map(|offer| offer.cell).collect::<Vec<_>>())
+    )
+}
+
+/// The advice if there is a largest number of labels.
+fn advice_within(
+    (router, found): (&Router, &Plan),
+    bought: &Purchase,
+    (most, traffic): (usize, Option<f64>),
+    unit: &str,
+    args: &PlanArgs,
+) -> String {
+    let most = counted(most, "label", "labels");
+    if bought.cells.is_empty() {
+        return format!("Within {most} nothing can be bought that is worth it.");
+    }
+    let ways: Vec<String> = bought.offers.iter().map(|offer| Way::new(offer, found, router).in_words()).collect();
+    let cost =
+        args.label_price.map_or(String::new(), |price| format!(" cost {} and", short(price * bought.labels as f64)));
+    let queries = traffic.or(args.traffic).map_or("thousand".to_owned(), |traffic| count(traffic as usize));
+    let per = if queries == "thousand" { "per thousand queries".to_owned() } else { format!("over {queries} queries") };
+    format!(
+        "Best within {most}: {} ({}). They{cost} are expected to save {} {per}, in {unit}.{}",
+        counted(bought.labels, "label", "labels"),
+        ways.join("; "),
+        short(bought.saving),
+        uncertain_in_words(found, &bought.cells)
     )
 }
 
@@ -236,20 +272,33 @@ fn uncertain_in_words(found: &Plan, cells: &[CellId]) -> String {
 }
 
 /// Prints the command that lists the items to label, if labels are worth it.
-pub(super) fn print_next_step(out: &mut impl Write, found: &Plan, args: &PlanArgs) -> io::Result<()> {
-    let is_bought = purchase(found, args).is_none_or(|bought| !bought.cells.is_empty());
+pub(super) fn print_next_step(
+    out: &mut impl Write,
+    found: &Plan,
+    args: &PlanArgs,
+    buying: Buying<'_>,
+) -> io::Result<()> {
+    let is_bought = buying.purchase(found).is_none_or(|bought| !bought.cells.is_empty());
     let is_worth_it = is_bought && found.begin_with(FIRST_CELLS).is_some();
     if !is_worth_it || is_stream(&args.router) {
         return Ok(());
     }
     let flag =
         |name: &str, value: Option<f64>| value.map_or(String::new(), |value| format!(" --{name} {}", plain(value)));
-    let prices = flag("label-price", args.label_price) + &flag("traffic", args.traffic);
+    let most = |name: &str, value: Option<usize>| flag(name, value.map(|value| value as f64));
+    let prices = flag("label-price", args.label_price)
+        + &flag("traffic", args.traffic)
+        + &flag("spend", args.spend)
+        + &most("max-labels", args.max_labels)
+        + &most("max-labels-per-item", args.max_labels_per_item);
     let confidence = flag("confidence", Some(args.confidence).filter(|confidence| *confidence != DEFAULT_CONFIDENCE));
     let command = format!(
-        "pointsman plan {}{}{confidence}{prices} --items pool.csv -o to-label.csv",
+        "pointsman plan {}{}{confidence}{prices} --items pool.csv{} -o to-label.csv",
         shell_quoted(&args.router),
-        flags::task(&args.task)
+        flags::task(&args.task),
+        flags::layout(&args.reading)
     );
-    next_step(out, "Next, list the items to label, out of a table of items without labels:", &[command])
+    let remark = "Next, set a random sample of new items aside for a test, since items that a plan lists are not a random sample. Then \
+                  list the items to label, out of a table of the others, without labels:";
+    next_step(out, remark, &[command])
 }

@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use anyhow::bail;
-use pointsman::certify::{ItemToLabel, Offer, Plan};
+use pointsman::certify::{ItemToLabel, Plan};
 use pointsman::{CellId, Router};
 use pointsman_table::{Column, ColumnKind, Frame, TableWriter};
 
+use super::buying::Buying;
 use super::candidates::Candidates;
-use super::purchase;
 use crate::args::PlanArgs;
 use crate::errors;
 use crate::flags::shell_quoted_text;
@@ -34,8 +34,10 @@ pub(super) struct ListedItems {
     pub(super) missing: usize,
     /// The cells that the plan recommends labels for, but without an item listed.
     pub(super) cells_without_items: Vec<CellId>,
-    /// The expected saving of new items per thousand queries.
-    pub(super) worth: Option<f64>,
+    /// The expected saving per thousand queries.
+    pub(super) worth: f64,
+    /// The number of items and of labels of each cell, in the order of the list.
+    pub(super) cells: Vec<ListedCell>,
     /// The flags that calibrate with the router's partition again.
     pub(super) partition: String,
 }
@@ -46,36 +48,68 @@ impl ListedItems {
         args.label_price.map(|price| price * self.labels as f64)
     }
 
-    /// The expected saving of new items over the traffic, if that is known.
+    /// The expected saving over the traffic, if that is known.
     pub(super) fn saving(&self, args: &PlanArgs) -> Option<f64> {
-        args.traffic.zip(self.worth).map(|(traffic, worth)| worth / 1000.0 * traffic)
+        args.traffic.map(|traffic| self.worth / 1000.0 * traffic)
+    }
+}
+
+/// The items listed of one cell.
+#[derive(Debug)]
+pub(super) struct ListedCell {
+    pub(super) cell: CellId,
+    pub(super) items: usize,
+    /// The fewest and most labels of one item.
+    pub(super) labels: [usize; 2],
+}
+
+impl ListedCell {
+    /// The items of each cell, in the order of the list.
+    fn all(listed: &[ItemToLabel]) -> Vec<Self> {
+        let mut cells: Vec<Self> = Vec::new();
+        for item in listed {
+            match cells.iter_mut().find(|of| of.cell == item.cell) {
+                Some(Self { items, labels: [fewest, most], .. }) => {
+                    *items += 1;
+                    (*fewest, *most) = (item.labels.min(*fewest), item.labels.max(*most));
+                }
+                None => cells.push(Self { cell: item.cell, items: 1, labels: [item.labels; 2] }),
+            }
+        }
+        cells
     }
 }
 
 /// Finds the items to label, and writes them to `-o`.
-pub(super) fn list(args: &PlanArgs, router: &Router, found: &Plan, path: &Path) -> anyhow::Result<ListedItems> {
-    let candidates = Candidates::read(args, router, path)?;
-    let Candidates { frame, have_votes, .. } = &candidates;
-    let have_votes = *have_votes;
-    let is_possible = |offer: &Offer| match have_votes {
-        true => offer.more_labels.is_some(),
-        false => offer.more_items.is_some(),
-    };
-    let offers = match args.label_price.zip(args.traffic) {
-        Some((price, traffic)) => found.purchase_of(price, traffic, is_possible).offers,
-        None => found.asked(),
-    };
-    let mut cells_without_items = match purchase(found, args) {
-        Some(bought) => bought.cells,
-        None => found.asked().into_iter().map(|offer| offer.cell).collect(),
-    };
+pub(super) fn list(
+    args: &PlanArgs,
+    router: &Router,
+    found: &Plan,
+    candidates: &Candidates,
+    buying: Buying<'_>,
+) -> anyhow::Result<ListedItems> {
+    let Candidates { frame, have_votes, .. } = candidates;
+    let (have_votes, offers) = (*have_votes, buying.offers(found));
+    // Also those whose labels are to be bought in another way than this table allows.
+    let recommended = Buying::new(args, None).offers(found);
+    let mut cells_without_items: Vec<CellId> = recommended.iter().map(|offer| offer.cell).collect();
     let mut items = found.items_of(router, &frame.table, &offers).map_err(|error| errors::in_rows(error, frame))?;
     cells_without_items.retain(|cell| !items.iter().any(|item| item.cell == *cell));
-    // Whoever stops half-way has labelled the items that are worth most.
-    let worth_per_label = |item: &ItemToLabel| item.worth / item.labels.max(1) as f64;
-    items.sort_by(|a, b| worth_per_label(b).total_cmp(&worth_per_label(a)));
+    let missing = if have_votes { 0 } else { found.items_missing(&items, &offers) };
+    if let Some(mut left) = buying.most_labels() {
+        let mut fits = |labels: usize| match left.checked_sub(labels) {
+            Some(rest) => {
+                left = rest;
+                true
+            }
+            None => false,
+        };
+        let listed = items.iter().take_while(|item| fits(item.labels)).count();
+        items.truncate(listed);
+    }
     warn_all(too_few_annotators(frame, &items));
     if let Some(output) = &args.output {
+        let path = args.items.as_deref().unwrap_or(Path::new(""));
         write(output, path, frame, &items)?;
     }
     let served = if router.is_recalibrated() { " --recalibrate" } else { "" };
@@ -88,8 +122,9 @@ pub(super) fn list(args: &PlanArgs, router: &Router, found: &Plan, path: &Path) 
         not_of_router: candidates.not_of_router,
         rows_elsewhere: candidates.rows_elsewhere,
         cells_without_items,
-        missing: if have_votes { 0 } else { found.items_missing(&items, &offers) },
-        worth: (!have_votes).then(|| found.worth_of_listed(&items)),
+        missing: if buying.most_labels().is_some() { 0 } else { missing },
+        worth: found.worth_of_listed(&items),
+        cells: ListedCell::all(&items),
         partition: format!(" --partition {}{served}", shell_quoted_text(&router.partition().to_string())),
     })
 }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::human::cells_in_words;
-use super::items::ListedItems;
+use super::items::{ListedCell, ListedItems};
 use crate::args::{PlanArgs, VotesArgs};
 use crate::flags::{self, shell_quoted};
 use crate::render::number::{count, counted, short};
@@ -39,6 +39,7 @@ pub(super) fn print(out: &mut impl Write, listed: &ListedItems, args: &PlanArgs,
         strict: false,
         first_labels: None,
         without: args.votes.without.clone(),
+        ignored_labels: args.votes.ignored_labels.clone(),
     };
     let reading = flags::reading(&args.reading, Some(&labels));
     let router = shell_quoted(&args.router);
@@ -64,9 +65,10 @@ fn in_words(listed: &ListedItems, args: &PlanArgs, unit: &str) -> String {
     let mut text = match listed.items {
         0 => format!("No items to label{}.", reason_for_none(listed, args)),
         items => format!(
-            "{} of the table to label, {} labels in all{place}.",
+            "{} of the table to label, {} in all{place}: {}.",
             counted(items, "item", "items"),
-            count(listed.labels)
+            counted(listed.labels, "label", "labels"),
+            listed.cells.iter().map(|of| cell_in_words(of, listed.have_votes)).collect::<Vec<_>>().join("; ")
         ),
     };
     if listed.missing > 0 {
@@ -89,6 +91,17 @@ fn in_words(listed: &ListedItems, args: &PlanArgs, unit: &str) -> String {
         );
     }
     text
+}
+
+/// The items listed of a cell, as in "cell 3: 40 items with 2 labels each".
+fn cell_in_words(of: &ListedCell, have_votes: bool) -> String {
+    let [fewest, most] = of.labels;
+    let labels = match (fewest == most, have_votes) {
+        (true, false) => counted(most, "label each", "labels each"),
+        (true, true) => counted(most, "more label each", "more labels each"),
+        (false, _) => format!("{} to {} more labels each", count(fewest), count(most)),
+    };
+    format!("cell {}: {} with {labels}", of.cell, counted(of.items, "item", "items"))
 }
 
 /// Why no items are listed.
@@ -119,7 +132,7 @@ fn reason_for_none(listed: &ListedItems, args: &PlanArgs) -> String {
 /// The price of the labels listed and what they are expected to save: over the traffic if it is known.
 fn cost_and_saving(listed: &ListedItems, args: &PlanArgs, unit: &str) -> String {
     let cost = listed.cost(args).filter(|_| listed.items > 0).map(short);
-    let worth = listed.worth.filter(|worth| *worth > 0.0);
+    let worth = Some(listed.worth).filter(|worth| *worth > 0.0);
     match (cost, worth, args.traffic.zip(listed.saving(args))) {
         (Some(cost), Some(_), Some((traffic, saving))) => format!(
             " Those listed cost {cost} and are expected to save {} over {} queries, in {unit}.",

@@ -5,9 +5,10 @@ use pointsman::certify::{CellPlan, Offer, Plan};
 use pointsman::policy::Promise;
 use serde::Serialize;
 
+use super::buying::Buying;
 use super::items::ListedItems;
 use super::way::Way;
-use super::{FIRST_CELLS, purchase, ranked};
+use super::{FIRST_CELLS, ranked};
 use crate::args::PlanArgs;
 
 /// A plan.
@@ -19,7 +20,7 @@ pub(super) struct Report {
     certain_share: f64,
     /// The expected cost of the policy now; null if labels give only bounds.
     promise: Option<Promise>,
-    /// The labels that are expected to save more than they cost; only with a price and traffic.
+    /// The labels that are expected to save more than they cost; only with a price and traffic, or a largest number of labels.
     #[serde(skip_serializing_if = "Option::is_none")]
     purchase: Option<PurchaseReport>,
     /// The cells to begin with, if labels are expected to save anything.
@@ -35,11 +36,16 @@ pub(super) struct Report {
 /// The labels that are worth their price.
 #[derive(Debug, Serialize)]
 struct PurchaseReport {
-    label_price: f64,
-    traffic: f64,
+    label_price: Option<f64>,
+    traffic: Option<f64>,
+    /// The largest number of labels, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_labels: Option<usize>,
     cells: Vec<u32>,
     labels: usize,
-    cost: f64,
+    /// Their price, if that of one label is known.
+    cost: Option<f64>,
+    /// What they are expected to save over the traffic or, if that is unknown, per thousand queries.
     saving: f64,
     /// The labels to buy in each cell.
     ways: Vec<Way>,
@@ -58,8 +64,8 @@ struct FirstCells {
 struct ItemsReport {
     items: usize,
     labels: usize,
-    /// The expected saving of new items per thousand queries; null for more labels on items that have some.
-    worth: Option<f64>,
+    /// Their expected saving per thousand queries.
+    worth: f64,
     /// New items that the plan needs and the table does not have.
     missing: usize,
     /// Items of the table that have labels elsewhere, and are left off the list.
@@ -162,6 +168,7 @@ pub(super) fn report(
     found: &Plan,
     unit: &'static str,
     args: &PlanArgs,
+    buying: Buying<'_>,
     listed: Option<&ListedItems>,
 ) -> Report {
     Report {
@@ -170,17 +177,16 @@ pub(super) fn report(
         regret_bound: found.judgement.regret_bound,
         certain_share: found.judgement.certain,
         promise: found.promise.clone(),
-        purchase: purchase(found, args).zip(args.label_price.zip(args.traffic)).map(
-            |(bought, (label_price, traffic))| PurchaseReport {
-                label_price,
-                traffic,
-                cells: bought.cells.iter().map(|cell| cell.0).collect(),
-                labels: bought.labels,
-                cost: bought.cost,
-                saving: bought.saving,
-                ways: bought.offers.iter().map(|offer| Way::new(offer, found, router)).collect(),
-            },
-        ),
+        purchase: buying.purchase(found).map(|bought| PurchaseReport {
+            label_price: args.label_price,
+            traffic: args.traffic,
+            max_labels: buying.most_labels(),
+            cells: bought.cells.iter().map(|cell| cell.0).collect(),
+            labels: bought.labels,
+            cost: args.label_price.map(|price| price * bought.labels as f64),
+            saving: bought.saving,
+            ways: bought.offers.iter().map(|offer| Way::new(offer, found, router)).collect(),
+        }),
         begin_with: found.begin_with(FIRST_CELLS).map(|first| FirstCells {
             cells: first.cells.iter().map(|cell| cell.0).collect(),
             labels: first.labels,
@@ -196,6 +202,6 @@ pub(super) fn report(
             saving: listed.saving(args),
             output: args.output.as_ref().map(|path| path.display().to_string()),
         }),
-        cells: ranked(found, args).into_iter().map(|plan| OpenCell::new(plan, router, args)).collect(),
+        cells: ranked(found, buying).into_iter().map(|plan| OpenCell::new(plan, router, args)).collect(),
     }
 }

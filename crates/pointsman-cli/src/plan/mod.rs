@@ -1,5 +1,6 @@
 //! `pointsman plan`: which labels to buy next, and what they are worth.
 
+mod buying;
 mod candidates;
 mod human;
 mod items;
@@ -12,8 +13,10 @@ use std::path::Path;
 
 use anyhow::bail;
 use pointsman::Task;
-use pointsman::certify::{CellPlan, Offer, Plan, Purchase};
+use pointsman::certify::{CellPlan, Offer, Plan};
 
+use self::buying::Buying;
+use self::candidates::Candidates;
 use crate::args::PlanArgs;
 use crate::json::print_with_warnings;
 use crate::output::{Kind, check_overwrite};
@@ -42,21 +45,26 @@ pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<()> {
             task.loss().unit()
         ));
     }
+    let candidates = args.items.as_deref().map(|path| Candidates::read(args, &router, path)).transpose()?;
+    let annotators = candidates.as_ref().and_then(|candidates| candidates.annotators);
     let spinner = Progress::spinner("planning labels".to_owned());
-    let found = router.plan(&task, args.confidence).map_err(|error| errors::in_router(error, &args.router))?;
+    let found = router.plan_within(&task, args.confidence, args.max_labels_per_item.or(annotators));
+    let found = found.map_err(|error| errors::in_router(error, &args.router))?;
     drop(spinner);
-    let listed = args.items.as_deref().map(|path| items::list(args, &router, &found, path)).transpose()?;
+    let have_votes = candidates.as_ref().map(|candidates| candidates.have_votes);
+    let buying = Buying::new(args, have_votes);
+    let listed = candidates.map(|candidates| items::list(args, &router, &found, &candidates, buying)).transpose()?;
     let unit = task.loss().unit();
     if args.json {
-        return print_with_warnings(&json::report(&router, &found, unit, args, listed.as_ref()));
+        return print_with_warnings(&json::report(&router, &found, unit, args, buying, listed.as_ref()));
     }
     let mut out = io::BufWriter::new(render::stdout());
-    human::print(&mut out, &router, &found, unit, args)?;
+    human::print(&mut out, &router, &found, unit, (args, buying), listed.as_ref())?;
     words::policy::print_perfect_oracles(&mut out, &task)?;
     if let Some(listed) = &listed {
         items_in_words::print(&mut out, listed, args, unit)?;
     } else {
-        human::print_next_step(&mut out, &found, args)?;
+        human::print_next_step(&mut out, &found, args, buying)?;
     }
     Ok(out.flush()?)
 }
@@ -82,17 +90,19 @@ fn check(args: &PlanArgs) -> anyhow::Result<Task> {
         let inputs: Vec<&Path> = args.items.iter().chain([&args.router]).map(AsRef::as_ref).collect();
         check_overwrite(output, &inputs, Kind::Items)?;
     }
+    if let Some(budget) = args.task.budget.filter(|budget| *budget > 1.0) {
+        bail!(
+            "--budget {}: is not a share of the queries, which is from 0 to 1; to limit labels give --max-labels N, or --spend X with \
+             --label-price",
+            plain(budget)
+        );
+    }
     task::from_args(&args.task)
 }
 
-/// The labels that are worth their price; `None` without a price or traffic.
-fn purchase(found: &Plan, args: &PlanArgs) -> Option<Purchase> {
-    args.label_price.zip(args.traffic).map(|(price, traffic)| found.purchase(price, traffic))
-}
-
 /// The undetermined cells, largest worth per label first; cells whose labels are not worth buying come last.
-fn ranked<'a>(found: &'a Plan, args: &PlanArgs) -> Vec<&'a CellPlan> {
-    let bought = purchase(found, args);
+fn ranked<'a>(found: &'a Plan, buying: Buying<'_>) -> Vec<&'a CellPlan> {
+    let bought = buying.purchase(found);
     let is_worth_it = |plan: &CellPlan| bought.as_ref().is_none_or(|bought| bought.cells.contains(&plan.cell));
     let worth = |plan: &CellPlan| plan.asked().as_ref().map_or(f64::NEG_INFINITY, Offer::worth_per_label);
     let mut cells: Vec<(bool, f64, &CellPlan)> =

@@ -51,6 +51,7 @@ fn join(joined: &Joined) -> Vec<String> {
         matched,
         matched_annotators,
         unused_annotator,
+        ignored,
         ..
     } = joined;
     let mut sentences = Vec::new();
@@ -61,6 +62,10 @@ fn join(joined: &Joined) -> Vec<String> {
     if let Some(column) = unused_annotator {
         let flag = shell_quoted_text(&format!("annotator={column}"));
         sentences.push(format!("{file} has a column {column}: add --columns {flag} if it names the annotators"));
+    }
+    if *ignored > 0 {
+        let labels = counted(*ignored, "label was", "labels were");
+        sentences.push(format!("{file}: {labels} left out, as --ignore-label asks"));
     }
     if let Some(CopiedLabels { rows, id, annotator, row, of_row, .. }) = copied {
         sentences.push(format!(

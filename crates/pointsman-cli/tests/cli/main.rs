@@ -4,6 +4,7 @@ mod attacks;
 mod bad_input;
 mod browser;
 mod budget;
+mod buying_labels;
 mod calibrate;
 mod certificates;
 mod compare;

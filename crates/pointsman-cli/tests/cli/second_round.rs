@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::{Run, line, parse_csv};
 
-const TASK: &str = "--route gpt=0.05,measured --route expert=0.12 --abstain 0.45 --confidence 0.99";
+pub(crate) const TASK: &str = "--route gpt=0.05,measured --route expert=0.12 --abstain 0.45 --confidence 0.99";
 
 /// An item with answers of a measured oracle, as a row of a table, and the probability that an annotator says yes.
 fn item(random: &mut Lcg, id: &str) -> (String, f64) {
@@ -32,7 +32,7 @@ fn labels_of(random: &mut Lcg, id: &str, truth: f64, labels: usize) -> String {
 }
 
 /// A folder with `items.csv` and their `labels.csv`, `pool.csv` without labels, and `router.safetensors`; also the truth of the pool.
-fn first_round() -> (TempDir, Vec<f64>) {
+pub(crate) fn first_round() -> (TempDir, Vec<f64>) {
     let folder = TempDir::new().unwrap();
     let mut random = Lcg::new(17);
     let header = "id,prob_no,prob_yes,oracle_gpt_no,oracle_gpt_yes\n";
@@ -63,7 +63,7 @@ fn suggested(run: &Run) -> String {
     words[at + "pointsman ".len()..].replace("\\ ", "")
 }
 
-fn listed(path: &Path, file: &str) -> Vec<String> {
+pub(crate) fn listed(path: &Path, file: &str) -> Vec<String> {
     let (_, rows) = parse_csv(&fs::read_to_string(path.join(file)).unwrap());
     rows.into_iter().map(|row| row[0].clone()).collect()
 }
