@@ -46,7 +46,7 @@ impl Sealed for PartHeader {
 pub fn partial_bytes(part: &Partial) -> std::result::Result<Vec<u8>, ContentError> {
     let mut tensors = Tensors::default();
     tensors.add_rows(part.kept());
-    let seed = tensors.add_cells_without_rows(part.cells(), part.backoff()).map_err(ContentError::Unstorable)?;
+    let seed = tensors.add_cells(part.cells(), part.backoff()).map_err(ContentError::Unstorable)?;
     if part.cap().is_some() {
         tensors.add_u64s("keys", part.keys());
         tensors.add_u64s("seen", &part.seen());
