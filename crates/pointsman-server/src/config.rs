@@ -351,7 +351,8 @@ mod tests {
 
     #[test]
     fn mistakes_are_named_with_their_line_or_variable() {
-        let cases: [(&str, &[(&str, &str)], &str); 7] = [
+        type Variables<'a> = &'a [(&'a str, &'a str)];
+        let cases: [(&str, Variables<'_>, &str); 7] = [
             ("[server]\nlisten = \"nowhere\"", &[], "line 2"),
             ("[sever]\n", &[], "unknown field `sever`"),
             ("[retention]\ninputs = \"forever\"", &[], "is not a duration"),

@@ -52,7 +52,7 @@ fn every_attack_is_refused_in_one_line() {
     let folder = workshop.path();
     let at = |name: &str| folder.join(name).to_str().unwrap().to_owned();
     let (router, table, out) = (at("router.safetensors"), at("heldout.csv"), at("out.csv"));
-    let animals = at("animals.csv");
+    let (animals, made) = (at("animals.csv"), at("made.safetensors"));
     fs::write(&animals, "prob_cat,prob_dog,x_length\n0.9,0.1,3\n0.4,0.6,12\n").unwrap();
     let listing = || {
         let mut names: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
@@ -74,7 +74,7 @@ fn every_attack_is_refused_in_one_line() {
             assert!(!reason.contains(char::is_control), "{name}: {reason:?}");
         }
         let commands: Vec<Vec<&str>> = match folder {
-            "tables" => vec![vec!["calibrate", file, "-o", &out]],
+            "tables" => vec![vec!["calibrate", file, "-o", &made]],
             "queries" => vec![vec!["decide", &router, file, "-o", &out]],
             "routers" => vec![vec!["show", file], vec!["decide", file, &table, "-o", &out]],
             // Only `check` compares the leaves with the rows; other commands must not fail otherwise than with an error.
@@ -89,7 +89,7 @@ fn every_attack_is_refused_in_one_line() {
             "tasks" => vec![vec!["show", &router, "--task", file]],
             // A good router, which is no part.
             "parts" if name.ends_with("/a-router.safetensors") => vec![],
-            "parts" => vec![vec!["show", file], vec!["calibrate", &table, "--like", file, "-o", &out]],
+            "parts" => vec![vec!["show", file], vec!["calibrate", &table, "--like", file, "-o", &made]],
             other => panic!("no command for attacks/{other}"),
         };
         for command in commands {

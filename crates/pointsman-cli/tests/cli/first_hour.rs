@@ -329,7 +329,9 @@ fn plans_fit_the_annotators_and_the_items_there_are() {
     for (cells, price) in [(3, 0.2), (3, 0.1), (5, 0.1)] {
         shell(path, &format!("calibrate {table} --partition confidence:{cells} -o r.safetensors")).ok();
         let plan = format!("plan r.safetensors --route {price} --confidence 0.99 --json --items {table} -o more.csv");
-        let run = shell(path, &plan).ok();
+        let fitting = shell(path, &plan).ok();
+        assert_eq!(fitting.json()["items"]["items"], 0, "three annotators are the most labels per item: {fitting:?}");
+        let run = shell(path, &format!("{plan} --max-labels-per-item 50")).ok();
         // All three annotators have labelled every item.
         let items = run.json()["items"]["items"].as_u64().unwrap();
         assert_eq!(items > 0, run.stderr.contains("more labels than there are annotators left"), "{run:?}");

@@ -20,7 +20,7 @@ const CLOSE: &str = "--route expert=0.05 --abstain 0.5";
 fn json_has_the_numbers_of_the_terminal() {
     let folder = workshop();
     let path = folder.path();
-    let pages: [(String, &[(&str, &str)]); 7] = [
+    let pages: [(String, &[(&str, &str)]); 8] = [
         (
             "show router.safetensors".into(),
             &[
@@ -93,10 +93,10 @@ fn json_has_the_numbers_of_the_terminal() {
                 ("of traffic like the calibration rows", "/certain_share"),
                 ("worth", "/cells/0/worth"),
                 ("at stake", "/cells/0/at_stake"),
-                ("Begin with", "/begin_with/cells/0"),
                 ("to label", "/items/items"),
             ],
         ),
+        (format!("plan router.safetensors {CLOSE}"), &[("Begin with", "/begin_with/cells/0")]),
         (
             format!("evaluate router.safetensors heldout.csv {TASK} --sweep abstain=0.2:0.3:0.1"),
             &[

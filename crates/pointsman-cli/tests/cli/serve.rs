@@ -274,3 +274,53 @@ fn killed_services_keep_every_acknowledged_decision_once() {
         assert_eq!(again["decision_id"], *decision);
     }
 }
+
+/// The commands of the blocks for a shell, with continued lines joined.
+fn shell_commands(page: &str) -> Vec<String> {
+    let mut commands = Vec::new();
+    for block in page.split("```sh\n").skip(1) {
+        let block = block.split("```").next().unwrap().replace("\\\n", " ");
+        commands.extend(block.lines().map(|line| line.split("  #").next().unwrap().trim().to_owned()));
+    }
+    commands.retain(|line| line.starts_with("pointsman ") || line.starts_with("curl "));
+    commands
+}
+
+#[test]
+fn commands_of_the_book_and_the_readme_run_against_a_service() {
+    let has_curl = std::process::Command::new("curl").arg("--version").output().is_ok();
+    if !has_curl {
+        pointsman_testing::announce("curl is missing: the requests of the book are not sent");
+    }
+    for page in ["README.md", "docs/src/production.md"] {
+        let page = fs::read_to_string(crate::repository().join(page)).unwrap();
+        let folder = workshop();
+        let path = folder.path();
+        fs::write(path.join("task.toml"), TASK).unwrap();
+        let service = Service::start(path, &[]);
+        let binary = Path::new(env!("CARGO_BIN_EXE_pointsman")).parent().unwrap();
+        let search = std::env::join_paths(
+            [binary.to_owned()].into_iter().chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
+        );
+        let commands: Vec<String> = shell_commands(&page)
+            .into_iter()
+            .filter(|line| line.contains("localhost") || line.contains("intents") || line.contains("keys "))
+            .collect();
+        assert!(commands.len() >= 4, "{commands:?}");
+        for line in commands.iter().filter(|line| has_curl || !line.starts_with("curl")) {
+            let sent = line
+                .replace("curl ", "curl -sS --fail-with-body ")
+                .replace("http://", "")
+                .replace("localhost:7070", &service.url);
+            let output = std::process::Command::new("sh")
+                .args(["-c", &sent])
+                .current_dir(path)
+                .env("PATH", search.as_ref().unwrap())
+                .env("POINTSMAN_URL", &service.url)
+                .output()
+                .unwrap();
+            let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{line}: {said}");
+        }
+    }
+}

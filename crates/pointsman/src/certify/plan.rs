@@ -167,7 +167,7 @@ impl CellPlan {
         let items = most / self.labels_per_new_item.max(1);
         let worth = self.worth_of_items(items).min(offer.worth);
         let labels = items * self.labels_per_new_item;
-        (items > 0 && worth > 0.0 && offer.more_items.is_some()).then(|| Offer {
+        (items > 0 && worth > 0.0 && offer.more_items.is_some()).then_some(Offer {
             more_items: Some(items),
             more_labels: None,
             labels,

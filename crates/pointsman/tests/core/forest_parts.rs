@@ -180,7 +180,7 @@ fn wrong_parts(router: &Router) -> Vec<(&'static str, ForestParts<'static>)> {
         wrong.push(("the weight of leaf 0", ForestParts { leaf_weights: weights.into(), ..good() }));
     }
     let mut shares = good().leaf_error_shares.into_owned();
-    shares[2] = 0.5 * shares[2] + 0.1;
+    shares[2] += if shares[2] < 0.5 { 0.25 } else { -0.25 };
     wrong.push(("the share of errors of leaf 2", ForestParts { leaf_error_shares: shares.into(), ..good() }));
     if let Some(counts) = good().vote_counts {
         let (mut pairs, of_leaf) = (counts.pairs().as_flattened().to_vec(), counts.pairs_of_leaf().collect::<Vec<_>>());

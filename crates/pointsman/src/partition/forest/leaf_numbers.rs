@@ -131,7 +131,7 @@ mod tests {
             let numbers = [0, leaves as u32 / 2, leaves as u32 - 1];
             let kept = LeafNumbers::new(leaves, numbers.into_iter());
             assert_eq!(kept.len(), 3);
-            assert!(kept.has_width_for([0..leaves].into_iter()) && !kept.all().cover(leaves - 1));
+            assert!(kept.has_width_for(std::iter::once(0..leaves)) && !kept.all().cover(leaves - 1));
             assert_eq!([0, 1, 2].map(|row| kept.all().get(row) as u32), numbers);
             let mut visited = Vec::new();
             kept.all().for_each(|row, leaf| visited.push((row, leaf as u32)));

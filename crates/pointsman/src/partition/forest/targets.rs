@@ -145,9 +145,8 @@ mod tests {
         let table = table.with_oracle("strong", vec![0.9, 0.1, 0.5, 0.5, 0.0, 1.0]).unwrap();
         let rows = [0, 1, 2];
         let Targets { values, weights } = Targets::<4>::new(&table, &rows, &oracle_targets(&table, &rows));
-        for target in 0..4 {
-            assert!((standard_deviation(&weights, |i| values[i][target]) - 1.0).abs() < 1e-12);
-        }
+        let deviation = |target: usize| standard_deviation(&weights, |i| values[i][target]);
+        assert!((0..4).all(|target| (deviation(target) - 1.0).abs() < 1e-12));
         // Û is 0, ⅔ and ⅔. The Brier loss of the oracle is 0.02, ½ and 4/3, so its excess is 0.02, −⅙ and ⅔.
         let ratio = |target: usize, a: usize, b: usize| values[a][target] / values[b][target];
         assert_eq!([values[0][0], ratio(0, 1, 2)], [0.0, 1.0]);
