@@ -103,7 +103,7 @@ def compare(
     >>> found
     <Comparison: cheap, dear on 200 rows; baseline cheap>
     >>> sorted(found.differences["dear"])
-    ['estimate', 'identified', 'interval', 'standard_error']
+    ['differing_rows', 'estimate', 'identified', 'interval', 'standard_error']
     """
     if not isinstance(policies, Mapping) or not all(isinstance(policy, Policy) for policy in policies.values()):
         raise PointsmanError("compare: give policies by name, as in {'old': policy, 'new': other}")
