@@ -43,7 +43,7 @@ use crate::args::{Cli, Command, TaskCommand};
 fn main() -> ExitCode {
     failure::silence_parser_panics();
     let cli = Cli::parse();
-    // The service finishes open requests when it is told to stop.
+    // The service handles signals itself: it finishes open requests before it ends.
     if !matches!(cli.command, Command::Serve(_)) {
         interrupt::install();
     }

@@ -77,7 +77,7 @@ fn open_store(config: &Config, metrics: &Metrics) -> Result<Arc<dyn Store>, Stor
     Ok(Arc::new(SqliteStore::open(config.sqlite_path(), settings)?))
 }
 
-/// Runs the service until it is told to stop. `started` is called once it listens.
+/// Runs the service until a signal ends it. `started` is called once it listens.
 ///
 /// # Errors
 /// If it cannot start; not because of anything that a request contains.

@@ -110,7 +110,7 @@ pub struct SqliteStore {
     _lock: File,
 }
 
-/// What a caller is told of an error of SQLite.
+/// An error of SQLite as an error of the store.
 fn unavailable(error: &rusqlite::Error) -> StoreError {
     StoreError::Unavailable(error.to_string())
 }
