@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer};
 
 use crate::app::{Limits, OnLogFailure};
-use crate::store::Mode;
+use crate::store::{Mode, StoreUrl, StoreUrlError};
 
 /// Sections whose keys environment variables may set: `POINTSMAN_SERVER_LISTEN` sets `listen` of `[server]`.
 const SECTIONS: [&str; 4] = ["server", "store", "retention", "limits"];
@@ -56,8 +56,8 @@ impl Default for ServerConfig {
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct StoreConfig {
-    /// `sqlite:` and a path.
-    pub url: String,
+    /// `sqlite:` and a path, or `postgres://user:password@host/database`.
+    pub url: StoreUrl,
     /// Whether commits also survive a loss of power.
     pub durability: Durability,
     /// The most decisions that may wait to be committed.
@@ -68,7 +68,7 @@ pub struct StoreConfig {
 
 impl Default for StoreConfig {
     fn default() -> Self {
-        let url = "sqlite:pointsman.db".to_owned();
+        let url = StoreUrl::Sqlite("pointsman.db".to_owned());
         Self { url, durability: Durability::default(), queue_rows: 1 << 16, segment_megabytes: 64 }
     }
 }
@@ -254,10 +254,6 @@ impl Config {
                 _ => return refuse(format!("deployment {name}: give router and task, or policy")),
             }
         }
-        if !self.store.url.starts_with("sqlite:") {
-            let url = &self.store.url;
-            return refuse(format!("store: {url:?} is not an address of a store: give sqlite: and a path"));
-        }
         if self.store.queue_rows == 0 || self.limits.rows == 0 || self.store.segment_megabytes == 0 {
             return refuse("queue_rows, rows and segment_megabytes are at least 1".to_owned());
         }
@@ -269,14 +265,9 @@ impl Config {
     /// # Errors
     /// If it is not the address of one.
     pub fn with_store(mut self, url: &str) -> Result<Self, ConfigError> {
-        url.clone_into(&mut self.store.url);
-        self.check("--store")
-    }
-
-    /// The file of a store in SQLite.
-    #[must_use]
-    pub fn sqlite_path(&self) -> &str {
-        self.store.url.strip_prefix("sqlite:").unwrap_or(&self.store.url)
+        let refuse = |e: StoreUrlError| ConfigError::Value { origin: "--store".to_owned(), reason: e.to_string() };
+        self.store.url = url.parse().map_err(refuse)?;
+        Ok(self)
     }
 
     /// Refuses to listen where others could reach the service without a key or without TLS.
@@ -335,7 +326,7 @@ mod tests {
     fn nothing_is_needed() {
         let config = parse("", &[]).unwrap();
         assert_eq!(config.server.listen, "127.0.0.1:7070".parse().unwrap());
-        assert_eq!(config.store.url, "sqlite:pointsman.db");
+        assert_eq!(config.store.url.to_string(), "sqlite:pointsman.db");
         assert_eq!(config.retention.decisions, 400 * DAY);
     }
 
@@ -358,12 +349,28 @@ mod tests {
             ("[retention]\ninputs = \"forever\"", &[], "is not a duration"),
             ("[deployments.a]\nrouter = \"r\"", &[], "a router needs a task"),
             ("[deployments.a]\n", &[], "give router and task, or policy"),
-            ("[store]\nurl = \"mysql:x\"", &[], "is not an address of a store"),
+            ("[store]\nurl = \"mysql:x\"", &[], "line 2: not an address of a store"),
             ("", &[("POINTSMAN_SERVER_LISTEM", "x")], "POINTSMAN_SERVER_LISTEM: unknown field `listem`"),
         ];
         for (text, variables, wanted) in cases {
             let error = parse(text, variables).unwrap_err();
             assert!(error.contains(wanted), "{error}");
+        }
+    }
+
+    #[test]
+    fn passwords_of_the_store_are_not_shown() {
+        let right = "postgres://u:canary@localhost/d";
+        let config = parse("", &[("POINTSMAN_STORE_URL", right)]).unwrap();
+        assert_eq!(config.store.url.to_string(), "postgres://u@localhost:5432/d");
+        assert!(!format!("{config:?}").contains("canary"));
+        for wrong in ["postgress://u:canary@h/d", "postgres://u:canary@h:x/d", "postgres://u:canary@h/d?canary=1"] {
+            let in_file = parse(&format!("[store]\nurl = \"{wrong}\""), &[]).unwrap_err();
+            let in_variable = parse("", &[("POINTSMAN_STORE_URL", wrong)]).unwrap_err();
+            let as_flag = Config::default().with_store(wrong).unwrap_err().to_string();
+            for error in [in_file, in_variable, as_flag] {
+                assert!(!error.contains("canary") && error.contains("postgres://user"), "{error}");
+            }
         }
     }
 

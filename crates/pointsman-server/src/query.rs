@@ -16,6 +16,9 @@ pub(crate) const MAX_ID_BYTES: usize = 200;
 pub(crate) const MAX_TAGS: usize = 32;
 pub(crate) const MAX_TAG_BYTES: usize = 200;
 
+/// Not every store can keep this character.
+const NO_NUL: &str = "the character U+0000 cannot be stored: leave it out";
+
 /// One query as a request states it.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -95,6 +98,24 @@ pub(crate) struct Query {
     pub(crate) features: Vec<f64>,
 }
 
+impl Query {
+    /// Refuses an id that no store can keep.
+    ///
+    /// # Errors
+    /// If it is empty, too long or contains a NUL character.
+    pub(crate) fn check_id(&self) -> Result<(), BadField> {
+        let Some(id) = &self.id else { return Ok(()) };
+        if !(1..=MAX_ID_BYTES).contains(&id.len()) {
+            let reason = format!("an id has from 1 to {MAX_ID_BYTES} bytes, this one has {}", id.len());
+            return Err(BadField::new("/id", reason));
+        }
+        if id.contains('\0') {
+            return Err(BadField::new("/id", NO_NUL));
+        }
+        Ok(())
+    }
+}
+
 /// A field of a query that cannot be used.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct BadField {
@@ -121,10 +142,6 @@ impl QueryBody {
     /// # Errors
     /// If a class, a feature or a number is missing or wrong.
     pub(crate) fn for_policy(self, policy: &Policy) -> Result<Query, BadField> {
-        if let Some(id) = self.id.as_ref().filter(|id| id.is_empty() || id.len() > MAX_ID_BYTES) {
-            let reason = format!("an id has from 1 to {MAX_ID_BYTES} bytes, this one has {}", id.len());
-            return Err(BadField::new("/id", reason));
-        }
         let by_name = matches!(self.probs, Numbers::Map(_));
         let found = in_order(self.probs, policy.classes(), "/probs", "class")?;
         let mut prediction = Vec::with_capacity(found.len());
@@ -199,6 +216,9 @@ fn check_tags(tags: BTreeMap<String, String>) -> Result<String, BadField> {
     if let Some(name) = tags.iter().find(|(name, value)| is_long(name) || is_long(value)).map(|(name, _)| name) {
         let reason = format!("names and values of tags have at most {MAX_TAG_BYTES} bytes");
         return Err(BadField::new(format!("/tags/{}", step(name)), reason));
+    }
+    if tags.iter().any(|(name, value)| name.contains('\0') || value.contains('\0')) {
+        return Err(BadField::new("/tags", NO_NUL));
     }
     serde_json::to_string(&tags).map_err(|e| BadField::new("/tags", e.to_string()))
 }

@@ -17,8 +17,7 @@ use crate::clock::Time;
 use crate::config::{Config, ConfigError, DeploymentConfig, Durability};
 use crate::deployment::LoadError;
 use crate::metrics::Metrics;
-use crate::store::sqlite::{self, SqliteStore};
-use crate::store::{Change, Store, StoreError};
+use crate::store::{self, Change, Store, StoreError};
 
 /// How long a connection may take to send the head of a request.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -67,14 +66,14 @@ pub enum ServeError {
 }
 
 /// Opens the store that a configuration names.
-fn open_store(config: &Config, metrics: &Metrics) -> Result<Arc<dyn Store>, StoreError> {
-    let settings = sqlite::Settings {
+async fn open_store(config: &Config, metrics: &Metrics) -> Result<Arc<dyn Store>, StoreError> {
+    let settings = store::Settings {
         is_durable: config.store.durability == Durability::Disk,
         queue_rows: config.store.queue_rows,
         segment_bytes: config.store.segment_megabytes << 20,
         observe_commit: metrics.observe_commits(),
     };
-    Ok(Arc::new(SqliteStore::open(config.sqlite_path(), settings)?))
+    config.store.url.open(settings).await
 }
 
 /// Runs the service until a signal ends it. `started` is called once it listens.
@@ -87,7 +86,7 @@ pub async fn serve(
     started: impl FnOnce(&Arc<App>, SocketAddr),
 ) -> Result<(), ServeError> {
     let metrics = Arc::new(Metrics::default());
-    let store = open_store(&config, &metrics)?;
+    let store = open_store(&config, &metrics).await?;
     let has_keys = store.registry().await?.keys.iter().any(|key| !key.disabled);
     config.check_exposure(has_keys)?;
     let access = if config.server.listen.ip().is_loopback() && !has_keys { Access::Open } else { Access::Keys };
@@ -210,9 +209,11 @@ async fn watch(app: Arc<App>, mut config: Config, path: Option<PathBuf>, mut han
     let mut seen = modified(&config, path.as_deref());
     let mut ticks = tokio::time::interval(WATCH_INTERVAL);
     let mut pruned: Option<tokio::time::Instant> = None;
+    let mut failure = None;
     loop {
         let is_asked = tokio::select! {
             _ = ticks.tick() => false,
+            () = app.store.changed() => false,
             _ = hangup.recv() => true,
         };
         let now = modified(&config, path.as_deref());
@@ -232,9 +233,12 @@ async fn watch(app: Arc<App>, mut config: Config, path: Option<PathBuf>, mut han
             }
             seen = modified(&config, path.as_deref());
         }
-        if let Err(error) = app.deployments.refresh().await {
+        let failed = app.deployments.refresh().await.err().map(|error| error.to_string());
+        // The same failure is told once, not twice per second.
+        if let Some(error) = failed.as_ref().filter(|_| failed != failure) {
             tracing::error!(%error, "deployments could not be read again");
         }
+        failure = failed;
         if pruned.is_none_or(|last| last.elapsed() >= PRUNE_INTERVAL) {
             pruned = Some(tokio::time::Instant::now());
             let now = Time::now();

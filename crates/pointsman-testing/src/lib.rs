@@ -1,6 +1,9 @@
 //! What the tests of all crates share: random numbers that are the same on every machine and in every version, and how a
 //! test is skipped.
 
+#[cfg(feature = "postgres")]
+pub mod postgres;
+
 /// Prints that a test is skipped for want of something that `make test` installs; with `CI=true` the test fails instead.
 ///
 /// # Panics

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::io::Write;
 
+use anyhow::Context;
 use pointsman_server::keys::NewKey;
-use pointsman_server::store::{Change, Key, Scope, sqlite};
+use pointsman_server::store::{Change, Key, Scope, StoreError};
 use serde::Serialize;
 
 use super::run::configuration;
@@ -15,6 +16,12 @@ use crate::render::table::Grid;
 
 /// Who made a change, in the log of administration.
 const BY: &str = "command line";
+
+/// Waits for a store.
+fn wait<T>(reply: impl Future<Output = Result<T, StoreError>>) -> anyhow::Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    Ok(runtime.context("no thread for the store")?.block_on(reply)?)
+}
 
 pub(crate) fn run(command: &KeysCommand) -> anyhow::Result<()> {
     match command {
@@ -29,7 +36,7 @@ pub(crate) fn run(command: &KeysCommand) -> anyhow::Result<()> {
                 scopes,
                 rate: args.rate,
             };
-            sqlite::change_at(config.sqlite_path(), change, BY)?;
+            wait(config.store.url.change(change, BY))?;
             let mut err = anstream::stderr().lock();
             writeln!(err, "{GOOD}added{GOOD:#} {BOLD}{}{BOLD:#}; the key is not shown again:", args.name)?;
             // The key alone goes to standard output, so that a script can keep it.
@@ -37,13 +44,13 @@ pub(crate) fn run(command: &KeysCommand) -> anyhow::Result<()> {
             Ok(())
         }
         KeysCommand::List(args) => {
-            let registry = sqlite::registry_at(configuration(&args.service)?.sqlite_path())?;
+            let registry = wait(configuration(&args.service)?.store.url.registry())?;
             let keys: Vec<KeySummary> = registry.keys.iter().map(KeySummary::from).collect();
             if args.json { json::print(&keys) } else { Ok(print(keys)?) }
         }
         KeysCommand::Disable(args) => {
             let config = configuration(&args.service)?;
-            sqlite::change_at(config.sqlite_path(), Change::DisableKey { name: args.name.clone() }, BY)?;
+            wait(config.store.url.change(Change::DisableKey { name: args.name.clone() }, BY))?;
             writeln!(anstream::stdout().lock(), "{GOOD}disabled{GOOD:#} {BOLD}{}{BOLD:#}", args.name)?;
             Ok(())
         }

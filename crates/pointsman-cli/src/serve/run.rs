@@ -24,7 +24,8 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
     start_log(args.log_format);
     let runtime = tokio::runtime::Runtime::new().context("no threads for the service")?;
     let path = args.service.config.clone();
-    let store = config.store.url.clone();
+    // Without its password.
+    let store = config.store.url.to_string();
     let started = move |app: &Arc<App>, address: SocketAddr| {
         // A closed standard output does not stop the service.
         let _ = welcome(app, address, &store);

@@ -2,9 +2,14 @@
 //!
 //! [`Store`] is the contract. Handlers know nothing of SQL, and a store knows nothing of HTTP.
 
+mod codes;
+pub mod postgres;
+mod queue;
 mod record;
 mod registry;
+mod settings;
 pub mod sqlite;
+mod url;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,6 +22,9 @@ pub use registry::{
     AdminEntry, Change, ChangeError, Changed, DeploymentId, Key, Mode, NewVersion, Registry, Scope, Sha256,
     StoredDeployment, StoredVersion,
 };
+
+pub use settings::Settings;
+pub use url::{StoreUrl, StoreUrlError};
 
 /// The result of an operation of a store, later.
 pub type Reply<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
@@ -65,6 +73,11 @@ pub trait Store: std::fmt::Debug + Send + Sync {
 
     /// A number that grows with every change of the registry.
     fn generation(&self) -> Reply<'_, u64>;
+
+    /// Waits until another process may have changed the registry, as far as the store is told of it: never, unless it is.
+    fn changed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(std::future::pending())
+    }
 
     /// Changes the registry and writes the change to the log of administration, both or neither. `by` says who did it.
     fn change(&self, change: Change, by: String) -> Reply<'_, Changed>;

@@ -74,6 +74,22 @@ impl Outcome {
     }
 }
 
+/// The caller's own id of a decision, with what makes it unique.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct ClientId<'a> {
+    pub(super) deployment: i64,
+    pub(super) key: i64,
+    pub(super) id: &'a str,
+}
+
+impl<'a> ClientId<'a> {
+    /// The one of a record, if its caller gave one.
+    pub(super) fn of(record: &'a Record) -> Option<Self> {
+        let id = record.client_id.as_deref()?;
+        Some(Self { deployment: record.deployment.0, key: record.key, id })
+    }
+}
+
 /// Why the best action could not be taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]

@@ -6,11 +6,13 @@ use std::sync::Arc;
 use pointsman::Support;
 use pointsman::policy::Reason;
 use pointsman_server::clock::{Ids, Time};
-use pointsman_server::store::sqlite::{Settings, SqliteStore};
+use pointsman_server::store::postgres::PostgresStore;
+use pointsman_server::store::sqlite::SqliteStore;
 use pointsman_server::store::{
-    Appended, Change, ChangeError, Degradation, DeploymentId, LogQuery, NewVersion, Outcome, Record, Scope, Sha256,
-    Store, StoreError,
+    Appended, Change, ChangeError, Degradation, DeploymentId, LogQuery, NewVersion, Outcome, Record, Scope, Settings,
+    Sha256, Store, StoreError,
 };
+use pointsman_testing::postgres;
 use uuid::Uuid;
 
 fn record(ids: &Ids, client_id: Option<&str>) -> Record {
@@ -186,6 +188,17 @@ async fn sqlite_conforms_with_small_segments_on_disk() {
     let folder = tempfile::tempdir().unwrap();
     let settings = Settings::new().segment_bytes(1).durable(true);
     conforms(&SqliteStore::open(folder.path().join("s.db"), settings).unwrap()).await;
+}
+
+#[tokio::test]
+async fn postgres_conforms() {
+    let Some(cluster) = postgres::shared() else { return };
+    for is_durable in [false, true] {
+        let database = cluster.database();
+        let settings = Settings::new().durable(is_durable);
+        let store = PostgresStore::open(&database.url.parse().unwrap(), settings).await.unwrap();
+        conforms(&store).await;
+    }
 }
 
 #[tokio::test]

@@ -14,13 +14,14 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
-use tokio::sync::{Semaphore, mpsc, oneshot};
 use uuid::Uuid;
 
+pub use super::Settings;
+use super::queue::Queue;
 use super::{AdminEntry, Appended, Change, Changed, LogQuery, Record, Registry, Reply, Sha256, Store, StoreError};
 use crate::clock::Time;
 use segments::Segment;
-use writer::{Append, Segments, Writer};
+use writer::{Segments, Writer};
 
 /// How long a connection waits for another one to finish.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -37,73 +38,13 @@ CREATE TABLE files (sha256 BLOB PRIMARY KEY, bytes BLOB NOT NULL) STRICT;
 CREATE TABLE admin_log (number INTEGER PRIMARY KEY, at INTEGER NOT NULL, by TEXT NOT NULL, what TEXT NOT NULL) STRICT;
 ";
 
-/// How a store in SQLite writes its log.
-#[derive(Clone)]
-#[non_exhaustive]
-pub struct Settings {
-    /// Whether each commit waits until the disk has it, so that it also survives a loss of power.
-    pub is_durable: bool,
-    /// The most rows that may wait to be committed.
-    pub queue_rows: usize,
-    /// The size at which a log segment is replaced by a new one.
-    pub segment_bytes: u64,
-    /// Called after each commit with the time that it took.
-    pub observe_commit: Arc<dyn Fn(Duration) + Send + Sync>,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self { is_durable: false, queue_rows: 1 << 16, segment_bytes: 64 << 20, observe_commit: Arc::new(|_| {}) }
-    }
-}
-
-impl Settings {
-    /// The usual settings.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Whether each commit waits until the disk has it.
-    #[must_use]
-    pub fn durable(self, is_durable: bool) -> Self {
-        Self { is_durable, ..self }
-    }
-
-    /// The most rows that may wait to be committed.
-    #[must_use]
-    pub fn queue_rows(self, queue_rows: usize) -> Self {
-        Self { queue_rows, ..self }
-    }
-
-    /// The size at which a log segment is replaced by a new one.
-    #[must_use]
-    pub fn segment_bytes(self, segment_bytes: u64) -> Self {
-        Self { segment_bytes, ..self }
-    }
-}
-
-impl std::fmt::Debug for Settings {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { is_durable, queue_rows, segment_bytes, .. } = self;
-        f.debug_struct("Settings")
-            .field("is_durable", is_durable)
-            .field("queue_rows", queue_rows)
-            .field("segment_bytes", segment_bytes)
-            .finish_non_exhaustive()
-    }
-}
-
 /// A store in SQLite files.
 #[derive(Debug)]
 pub struct SqliteStore {
     main: Arc<Mutex<Connection>>,
     folder: PathBuf,
     segments: Segments,
-    settings: Settings,
-    /// `None` once the store is closed.
-    queue: Mutex<Option<mpsc::Sender<Append>>>,
-    places: Arc<Semaphore>,
+    queue: Queue,
     is_closing: Arc<AtomicBool>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Held while the store is open, so that no second process opens it.
@@ -150,16 +91,14 @@ impl SqliteStore {
         let (writer, closer) =
             Writer::open(folder.clone(), settings.clone(), Arc::clone(&segments), Arc::clone(&is_closing))
                 .map_err(|e| unavailable(&e))?;
-        let (queue, appends) = mpsc::channel(settings.queue_rows.max(1));
-        let writer = std::thread::Builder::new().name("write-log".to_owned()).spawn(move || writer.run(appends));
+        let (queue, waiting) = Queue::new(settings.queue_rows);
+        let writer = std::thread::Builder::new().name("write-log".to_owned()).spawn(move || writer.run(waiting));
         let writer = writer.map_err(io)?;
         Ok(Self {
             main: Arc::new(Mutex::new(main)),
             folder,
             segments,
-            places: Arc::new(Semaphore::new(settings.queue_rows)),
-            settings,
-            queue: Mutex::new(Some(queue)),
+            queue,
             is_closing,
             threads: Mutex::new(vec![writer, closer]),
             _lock: lock,
@@ -274,17 +213,7 @@ fn read_decisions(segments: &[Arc<Segment>], query: &LogQuery) -> rusqlite::Resu
 
 impl Store for SqliteStore {
     fn append(&self, records: Arc<Vec<Record>>) -> Reply<'_, Vec<Appended>> {
-        Box::pin(async move {
-            let limit = self.settings.queue_rows;
-            let full = || StoreError::QueueFull { limit };
-            let closed = || StoreError::Unavailable("it is closed".to_owned());
-            let rows = u32::try_from(records.len()).map_err(|_| full())?;
-            let places = Arc::clone(&self.places).try_acquire_many_owned(rows).map_err(|_| full())?;
-            let (reply, answer) = oneshot::channel();
-            let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner).clone().ok_or_else(closed)?;
-            queue.try_send(Append { records, reply, places }).map_err(|_| full())?;
-            answer.await.map_err(|_| closed())?
-        })
+        Box::pin(self.queue.append(records))
     }
 
     fn decision(&self, id: Uuid) -> Reply<'_, Option<Record>> {
@@ -316,7 +245,7 @@ impl Store for SqliteStore {
     }
 
     fn waiting_rows(&self) -> usize {
-        self.settings.queue_rows - self.places.available_permits().min(self.settings.queue_rows)
+        self.queue.rows()
     }
 
     fn registry(&self) -> Reply<'_, Registry> {
@@ -404,7 +333,7 @@ impl Store for SqliteStore {
     }
 
     fn close(&self) -> Reply<'_, ()> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.queue.close();
         self.is_closing.store(true, Ordering::Release);
         let threads: Vec<JoinHandle<()>> =
             self.threads.lock().unwrap_or_else(PoisonError::into_inner).drain(..).collect();

@@ -1,10 +1,10 @@
 //! Decisions as rows of a log segment.
 
-use pointsman::Support;
 use pointsman::policy::Reason;
 use rusqlite::{Connection, Row, params};
 use uuid::Uuid;
 
+use super::super::codes::{self, SUPPORTS, bytes, place};
 use super::super::{Degradation, DeploymentId, Outcome, Record};
 use crate::clock::Time;
 
@@ -50,8 +50,6 @@ pub(super) const FROM: &str = "decisions LEFT JOIN inputs ON inputs.id = decisio
 
 const INSERT: &str = "INSERT INTO decisions VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, \
      ?19, ?20, ?21, ?22)";
-
-const SUPPORTS: [Support; 3] = [Support::Enough, Support::Sparse, Support::Empty];
 
 /// Writes a record, within a transaction.
 pub(super) fn insert(connection: &Connection, record: &Record) -> rusqlite::Result<()> {
@@ -122,22 +120,12 @@ pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Record> {
     })
 }
 
-fn bytes(numbers: &[f64]) -> Vec<u8> {
-    numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
-}
-
 fn reals(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<f64>> {
     let value = row.get_ref(column)?;
     let bytes = value
         .as_blob()
         .map_err(|_| rusqlite::Error::InvalidColumnType(column, "numbers".to_owned(), value.data_type()))?;
-    let (words, _) = bytes.as_chunks::<8>();
-    Ok(words.iter().map(|word| f64::from_le_bytes(*word)).collect())
-}
-
-/// The place of a value in a list that contains it.
-fn place<T: PartialEq>(all: &[T], value: &T) -> u8 {
-    all.iter().position(|other| other == value).unwrap_or(0) as u8
+    Ok(codes::reals(bytes))
 }
 
 fn pick<T: Copy>(all: &[T], place: u8, column: usize) -> rusqlite::Result<T> {

@@ -13,6 +13,7 @@ use fastbloom::BloomFilter;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 use uuid::Uuid;
 
+use super::super::record::ClientId;
 use super::super::{LogQuery, Record};
 use super::rows;
 use crate::clock::Time;
@@ -43,21 +44,6 @@ enum Closed {
     No,
     WithoutIds,
     With(Arc<BloomFilter>),
-}
-
-/// The caller's own id of a decision, with what makes it unique.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct ClientId<'a> {
-    pub(super) deployment: i64,
-    pub(super) key: i64,
-    pub(super) id: &'a str,
-}
-
-impl<'a> ClientId<'a> {
-    pub(super) fn of(record: &'a Record) -> Option<Self> {
-        let id = record.client_id.as_deref()?;
-        Some(Self { deployment: record.deployment.0, key: record.key, id })
-    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

@@ -8,16 +8,14 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, TransactionBehavior};
-use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
-use super::super::{Appended, Record, StoreError};
+use super::super::queue::{self, Append, Waiting};
+use super::super::record::ClientId;
+use super::super::{Appended, Record, Settings};
 use super::rows;
-use super::segments::{ClientId, Segment, find_client_id};
-use super::{Settings, unavailable};
+use super::segments::{Segment, find_client_id};
+use super::unavailable;
 use crate::clock::Time;
-
-/// The most rows that are committed together, so that no caller waits for many others.
-const MAX_ROWS_PER_COMMIT: usize = 1024;
 
 /// How many commits pass between two looks at the size of the segment.
 const COMMITS_PER_LOOK: u32 = 64;
@@ -26,14 +24,6 @@ const COMMITS_PER_LOOK: u32 = 64;
 const RETRY: Duration = Duration::from_secs(2);
 
 const MICROS_PER_DAY: i64 = 86_400_000_000;
-
-/// Records to be committed, and who waits for it.
-pub(super) struct Append {
-    pub(super) records: Arc<Vec<Record>>,
-    pub(super) reply: oneshot::Sender<Result<Vec<Appended>, StoreError>>,
-    /// The places of the records in the queue, which become free after the commit.
-    pub(super) places: OwnedSemaphorePermit,
-}
 
 /// All segments, oldest first; the last one is written.
 pub(super) type Segments = Arc<RwLock<Vec<Arc<Segment>>>>;
@@ -97,35 +87,15 @@ impl Writer {
     }
 
     /// Commits until there is nobody left who could ask for it.
-    pub(super) fn run(mut self, mut queue: mpsc::Receiver<Append>) {
-        let mut batch = Vec::new();
-        while let Some(first) = queue.blocking_recv() {
-            let mut rows = first.records.len();
-            batch.push(first);
-            while rows < MAX_ROWS_PER_COMMIT {
-                let Ok(next) = queue.try_recv() else { break };
-                rows += next.records.len();
-                batch.push(next);
-            }
+    pub(super) fn run(mut self, mut queue: Waiting) {
+        while let Some(batch) = queue.next_batch_blocking() {
             let start = Instant::now();
-            let outcome = self.commit(&batch);
+            let outcome = self.commit(&batch).map_err(|error| unavailable(&error));
             (self.settings.observe_commit)(start.elapsed());
-            match outcome {
-                Ok(appended) => {
-                    for (append, appended) in batch.drain(..).zip(appended) {
-                        drop(append.places);
-                        // Nobody waits if the caller has gone; the decision is in the log all the same.
-                        let _ = append.reply.send(Ok(appended));
-                    }
-                }
-                Err(error) => {
-                    let error = unavailable(&error);
-                    tracing::error!(%error, "decisions could not be committed");
-                    for append in batch.drain(..) {
-                        let _ = append.reply.send(Err(error.clone()));
-                    }
-                }
+            if let Err(error) = &outcome {
+                tracing::error!(%error, "decisions could not be committed");
             }
+            queue::reply(batch, outcome);
             self.rotate_if_due();
         }
         let _ = self.connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");

@@ -1,0 +1,303 @@
+//! A store in PostgreSQL, which several processes use at once.
+//!
+//! Each process commits whatever waits in one statement. The registry is one document that is replaced only if nobody else has replaced
+//! it since it was read, and a notification tells the other processes that it was.
+
+mod connection;
+mod rows;
+mod schema;
+mod tls;
+mod url;
+mod writer;
+
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Row, RowStream};
+use uuid::Uuid;
+
+use super::queue::Queue;
+use super::{
+    AdminEntry, Appended, Change, Changed, LogQuery, Record, Registry, Reply, Settings, Sha256, Store, StoreError,
+};
+use crate::clock::Time;
+use connection::{Connector, Pool, unavailable};
+pub use url::PostgresUrl;
+use writer::Writer;
+
+/// How long the listening task waits before it connects again.
+const RECONNECT: Duration = Duration::from_millis(500);
+
+/// How often a change of the registry is tried again that another process came before.
+const MAX_SWAPS: usize = 100;
+
+/// Replaces the registry if it is still the one that was read, and logs and announces the change.
+const SWAP: &str = "
+WITH swapped AS (
+    UPDATE pointsman.registry SET generation = $1, document = $2 WHERE generation = $3 RETURNING generation
+), logged AS (
+    INSERT INTO pointsman.admin_log (at, by, what) SELECT $4, $5, $6 FROM swapped
+)
+SELECT pg_notify('pointsman_registry', '') FROM swapped";
+
+/// A store in PostgreSQL.
+#[derive(Debug)]
+pub struct PostgresStore {
+    pool: Pool,
+    queue: Queue,
+    /// Told when another process has changed the registry.
+    changes: Arc<Notify>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+    listener: JoinHandle<()>,
+}
+
+type Typed<'a> = (&'a (dyn ToSql + Sync), Type);
+
+impl PostgresStore {
+    /// Connects to a database and makes its tables, or brings them to the present version.
+    ///
+    /// # Errors
+    /// If there is no connection, or the tables are of a newer version.
+    pub async fn open(url: &PostgresUrl, settings: Settings) -> Result<Self, StoreError> {
+        let connector = Connector::new(url)?;
+        let mut session = connector.reader().await?;
+        schema::migrate(&mut session).await?;
+        schema::make_partitions(&mut session, &schema::next_days()).await.map_err(|e| unavailable(&e))?;
+        let (queue, waiting) = Queue::new(settings.queue_rows);
+        let writer = Writer::open(connector.clone(), settings).await?;
+        let changes = Arc::new(Notify::new());
+        let listener = tokio::spawn(listen(connector.clone(), Arc::clone(&changes)));
+        let writer = Mutex::new(Some(tokio::spawn(writer.run(waiting))));
+        Ok(Self { pool: Pool::new(connector), queue, changes, writer, listener })
+    }
+
+    async fn rows(&self, sql: &str, parameters: &[Typed<'_>]) -> Result<Vec<Row>, StoreError> {
+        let mut reader = self.pool.get().await?;
+        reader.client()?.query_typed(sql, parameters).await.map_err(|e| unavailable(&e))
+    }
+}
+
+impl Drop for PostgresStore {
+    fn drop(&mut self) {
+        self.listener.abort();
+    }
+}
+
+/// Hears of changes of the registry, and connects again when the connection breaks. Whoever waits is also told after a new connection,
+/// since something may have changed meanwhile.
+async fn listen(connector: Connector, changes: Arc<Notify>) {
+    let tell = {
+        let changes = Arc::clone(&changes);
+        Arc::new(move || changes.notify_one())
+    };
+    loop {
+        match connector.connect("LISTEN pointsman_registry", Some(tell.clone())).await {
+            Ok(mut session) => {
+                changes.notify_one();
+                session.ended().await;
+            }
+            Err(error) => tracing::debug!(%error, "no connection to hear of changes; they are polled"),
+        }
+        tokio::time::sleep(RECONNECT).await;
+    }
+}
+
+async fn read_registry(client: &Client) -> Result<Registry, StoreError> {
+    let found =
+        client.query_typed("SELECT document FROM pointsman.registry", &[]).await.map_err(|e| unavailable(&e))?;
+    let text: &str = found.first().map(|row| rows::get(row, 0)).transpose()?.unwrap_or_default();
+    if text.is_empty() {
+        return Ok(Registry::default());
+    }
+    serde_json::from_str(text).map_err(|e| StoreError::Damaged(format!("the registry: {e}")))
+}
+
+async fn change_registry(client: &Client, change: Change, by: &str) -> Result<Changed, StoreError> {
+    let what = change.describe();
+    for _ in 0..MAX_SWAPS {
+        let mut registry = read_registry(client).await?;
+        let (now, before) = (Time::now(), registry.generation.cast_signed());
+        let changed = registry.apply(change.clone(), now)?;
+        let document = serde_json::to_string(&registry).map_err(|e| StoreError::Damaged(e.to_string()))?;
+        let parameters: [Typed<'_>; 6] = [
+            (&registry.generation.cast_signed(), Type::INT8),
+            (&document, Type::TEXT),
+            (&before, Type::INT8),
+            (&now.0, Type::INT8),
+            (&by, Type::TEXT),
+            (&what, Type::TEXT),
+        ];
+        let swapped = client.query_typed(SWAP, &parameters).await.map_err(|e| unavailable(&e))?;
+        if !swapped.is_empty() {
+            return Ok(changed);
+        }
+    }
+    Err(StoreError::Unavailable("others change the registry all the time: try again".to_owned()))
+}
+
+/// Reads the registry of a database, also while services use it.
+///
+/// # Errors
+/// If there is no connection.
+pub(super) async fn registry_at(url: &PostgresUrl) -> Result<Registry, StoreError> {
+    let mut session = Connector::new(url)?.reader().await?;
+    schema::migrate(&mut session).await?;
+    read_registry(&session).await
+}
+
+/// Changes the registry of a database, also while services use it.
+///
+/// # Errors
+/// If there is no connection or the change is refused.
+pub(super) async fn change_at(url: &PostgresUrl, change: Change, by: &str) -> Result<Changed, StoreError> {
+    let mut session = Connector::new(url)?.reader().await?;
+    schema::migrate(&mut session).await?;
+    change_registry(&session, change, by).await
+}
+
+/// Collects records as they arrive, so that a page is in memory once.
+async fn collect(stream: RowStream) -> Result<Vec<Record>, StoreError> {
+    use futures_core::Stream;
+    let (mut stream, mut page) = (pin!(stream), Vec::new());
+    while let Some(row) = std::future::poll_fn(|cx| stream.as_mut().poll_next(cx)).await {
+        page.push(rows::read(&row.map_err(|e| unavailable(&e))?)?);
+    }
+    Ok(page)
+}
+
+impl Store for PostgresStore {
+    fn append(&self, records: Arc<Vec<Record>>) -> Reply<'_, Vec<Appended>> {
+        Box::pin(self.queue.append(records))
+    }
+
+    fn decision(&self, id: Uuid) -> Reply<'_, Option<Record>> {
+        Box::pin(async move {
+            let sql = format!("{} WHERE decisions.id = $1", rows::SELECT);
+            let found = self.rows(&sql, &[(&id, Type::UUID)]).await?;
+            found.first().map(rows::read).transpose()
+        })
+    }
+
+    fn decisions(&self, query: LogQuery) -> Reply<'_, Vec<Record>> {
+        Box::pin(async move {
+            let (first, end) = query.ids();
+            let end = end.unwrap_or(Uuid::max());
+            let sql = format!(
+                "{} WHERE decisions.id >= $1 AND decisions.id < $2 AND deployment = $3 AND ($4 IS NULL OR version = $4) \
+                 AND ($5 IS NULL OR cell = $5) AND ($6 IS NULL OR tags::json ->> $6 = $7) ORDER BY decisions.id LIMIT $8",
+                rows::SELECT
+            );
+            let (tag, value) = query.tag.unzip();
+            let (version, cell) = (query.version.map(i64::from), query.cell.map(i64::from));
+            let limit = i64::try_from(query.limit).unwrap_or(i64::MAX);
+            let parameters: [Typed<'_>; 8] = [
+                (&first, Type::UUID),
+                (&end, Type::UUID),
+                (&query.deployment.0, Type::INT8),
+                (&version, Type::INT8),
+                (&cell, Type::INT8),
+                (&tag, Type::TEXT),
+                (&value, Type::TEXT),
+                (&limit, Type::INT8),
+            ];
+            let mut reader = self.pool.get().await?;
+            let stream = reader.client()?.query_typed_raw(&sql, parameters).await.map_err(|e| unavailable(&e))?;
+            collect(stream).await
+        })
+    }
+
+    fn largest_id(&self) -> Reply<'_, Option<Uuid>> {
+        Box::pin(async move {
+            let found = self.rows("SELECT id FROM pointsman.decisions ORDER BY id DESC LIMIT 1", &[]).await?;
+            found.first().map(|row| rows::get(row, 0)).transpose()
+        })
+    }
+
+    fn waiting_rows(&self) -> usize {
+        self.queue.rows()
+    }
+
+    fn registry(&self) -> Reply<'_, Registry> {
+        Box::pin(async move { read_registry(self.pool.get().await?.client()?).await })
+    }
+
+    fn generation(&self) -> Reply<'_, u64> {
+        Box::pin(async move {
+            let found = self.rows("SELECT generation FROM pointsman.registry", &[]).await?;
+            let generation: Option<i64> = found.first().map(|row| rows::get(row, 0)).transpose()?;
+            Ok(generation.map_or(0, i64::cast_unsigned))
+        })
+    }
+
+    fn changed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(self.changes.notified())
+    }
+
+    fn change(&self, change: Change, by: String) -> Reply<'_, Changed> {
+        Box::pin(async move { change_registry(self.pool.get().await?.client()?, change, &by).await })
+    }
+
+    fn add_file(&self, bytes: Vec<u8>) -> Reply<'_, Sha256> {
+        Box::pin(async move {
+            let hash = Sha256::of(&bytes);
+            let sql = "INSERT INTO pointsman.files VALUES ($1, $2) ON CONFLICT DO NOTHING";
+            self.rows(sql, &[(&hash.0.as_slice(), Type::BYTEA), (&bytes, Type::BYTEA)]).await?;
+            Ok(hash)
+        })
+    }
+
+    fn file(&self, hash: Sha256) -> Reply<'_, Option<Vec<u8>>> {
+        Box::pin(async move {
+            let sql = "SELECT bytes FROM pointsman.files WHERE sha256 = $1";
+            let found = self.rows(sql, &[(&hash.0.as_slice(), Type::BYTEA)]).await?;
+            found.first().map(|row| rows::get(row, 0)).transpose()
+        })
+    }
+
+    fn admin_log(&self, after: u64, limit: usize) -> Reply<'_, Vec<AdminEntry>> {
+        Box::pin(async move {
+            let sql = "SELECT number, at, by, what FROM pointsman.admin_log WHERE number > $1 ORDER BY number LIMIT $2";
+            let (after, limit) = (i64::try_from(after).unwrap_or(i64::MAX), i64::try_from(limit).unwrap_or(i64::MAX));
+            let found = self.rows(sql, &[(&after, Type::INT8), (&limit, Type::INT8)]).await?;
+            let entry = |row: &Row| {
+                let number = rows::get::<i64>(row, 0)?.cast_unsigned();
+                Ok(AdminEntry { number, at: rows::get(row, 1)?, by: rows::get(row, 2)?, what: rows::get(row, 3)? })
+            };
+            found.iter().map(entry).collect()
+        })
+    }
+
+    fn prune(&self, decisions_before: Option<Time>, inputs_before: Option<Time>) -> Reply<'_, ()> {
+        Box::pin(async move {
+            let mut reader = self.pool.get().await?;
+            let client = reader.client()?;
+            schema::make_partitions(client, &schema::next_days()).await.map_err(|e| unavailable(&e))?;
+            schema::drop_partitions(client, decisions_before, inputs_before).await.map_err(|e| unavailable(&e))
+        })
+    }
+
+    fn check(&self) -> Reply<'_, ()> {
+        // Without rows, the statement still needs a connection to a server that takes writes.
+        let waiting = self.append(Arc::default());
+        Box::pin(async move { waiting.await.map(drop) })
+    }
+
+    fn close(&self) -> Reply<'_, ()> {
+        self.queue.close();
+        self.listener.abort();
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Box::pin(async move {
+            if let Some(writer) = writer {
+                writer
+                    .await
+                    .map_err(|_| StoreError::Unavailable("the task that writes the log panicked".to_owned()))?;
+            }
+            self.pool.close();
+            Ok(())
+        })
+    }
+}
