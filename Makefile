@@ -27,6 +27,11 @@ BROWSER = command -v chromium || command -v chromium-browser || command -v googl
 JAVA = command -v java || test -x "$$JAVA_HOME/bin/java" || { test "$$(id -u)" = 0 && \
 	{ apt-get install -qy default-jre-headless || { apt-get update -q && apt-get install -qy default-jre-headless; }; }; }
 
+# The service's stores are tested against a private PostgreSQL server, too, which the tests start and stop; POINTSMAN_TEST_POSTGRES names
+# another one.
+POSTGRES = test -n "$$POINTSMAN_TEST_POSTGRES" || command -v initdb || ls /usr/lib/postgresql/*/bin/initdb || { test "$$(id -u)" = 0 && \
+	{ apt-get install -qy postgresql || { apt-get update -q && apt-get install -qy postgresql; }; }; }
+
 # Without the service, which the demo does not need.
 demo:
 	cargo run --release --locked -p pointsman-cli --no-default-features -- demo
@@ -57,6 +62,7 @@ reproduction:
 test:
 	@$(COMPONENTS)
 	@{ $(BROWSER); } >/dev/null 2>&1 || { echo "SKIPPED: no Chromium: set CHROME to a browser to test the report in it"; test "$$CI" != true; }
+	@{ $(POSTGRES); } >/dev/null 2>&1 || { echo "SKIPPED: no PostgreSQL: install it, or set POINTSMAN_TEST_POSTGRES to the address of a server"; test "$$CI" != true; }
 	cargo fmt --all --check
 	cargo clippy $(FEATURES) --all-targets -- -D warnings
 	cargo test $(FEATURES) -- --skip $(REPRODUCTION)

@@ -4,7 +4,7 @@
 //! explained, priced anew and learned from afterwards.
 //!
 //! * [`app`] makes an [`axum::Router`] of an [`App`], so that everything can be tested without a port;
-//! * [`store`] is the contract of what is kept, with a store in SQLite files;
+//! * [`store`] is the contract of what is kept, with a store in SQLite files and one in PostgreSQL;
 //! * [`deployment`] holds the policies that decide now, which are replaced as a whole when something changes;
 //! * [`config`] reads the configuration, and [`serve`] runs it.
 

@@ -128,6 +128,17 @@ fn run(command: &mut Command) {
     assert!(output.status.success(), "{command:?}: {}", said());
 }
 
+fn append(path: &Path, lines: &str) {
+    let mut file = std::fs::OpenOptions::new().append(true).open(path).unwrap();
+    file.write_all(lines.as_bytes()).unwrap();
+}
+
+fn chown(path: &Path) {
+    if let Some(user) = other_user() {
+        run(Command::new("chown").arg(user).arg(path));
+    }
+}
+
 impl Cluster {
     /// The server of an address.
     fn at(url: &str) -> Self {
@@ -141,15 +152,11 @@ impl Cluster {
     fn start(settings: &[&str]) -> Option<Self> {
         let tools = tools()?;
         let folder = tempfile::tempdir().unwrap();
-        if let Some(user) = other_user() {
-            run(Command::new("chown").arg(user).arg(folder.path()));
-        }
+        chown(folder.path());
         let data = folder.path().join("data");
         let password = folder.path().join("password");
         std::fs::write(&password, PASSWORD).unwrap();
-        if let Some(user) = other_user() {
-            run(Command::new("chown").arg(user).arg(&password));
-        }
+        chown(&password);
         run(as_user(tools.join("initdb"))
             .current_dir("/")
             .args(["-A", "scram-sha-256", "-U", USER, "-E", "UTF8", "--locale=C", "--no-sync", "--pwfile"])
@@ -161,12 +168,7 @@ impl Cluster {
             "port = {port}\nlisten_addresses = '127.0.0.1'\nunix_socket_directories = ''\nfsync = off\nshared_buffers = '32MB'\n"
         );
         lines.extend(settings.iter().map(|line| format!("{line}\n")));
-        std::fs::OpenOptions::new()
-            .append(true)
-            .open(data.join("postgresql.conf"))
-            .unwrap()
-            .write_all(lines.as_bytes())
-            .unwrap();
+        append(&data.join("postgresql.conf"), &lines);
         let guard = guard(&tools, folder.path());
         let base = format!("postgres://{USER}:{PASSWORD}@127.0.0.1:{port}");
         let own = Own { folder, tools, guard };
@@ -175,10 +177,20 @@ impl Cluster {
         Some(cluster)
     }
 
-    /// The file of the server's data, for what goes beside it.
-    #[must_use]
-    pub fn folder(&self) -> Option<&Path> {
-        self.own.as_ref().map(|own| own.folder.path())
+    /// Takes a certificate and its key into the settings of a server that is stopped; it offers encryption from its next start.
+    ///
+    /// # Panics
+    /// If the files cannot be copied.
+    pub fn encrypt(&self, certificate: &Path, key: &Path) {
+        let Some(own) = &self.own else { return };
+        let data = own.folder.path().join("data");
+        for (from, name) in [(certificate, "server.crt"), (key, "server.key")] {
+            let to = data.join(name);
+            std::fs::copy(from, &to).unwrap();
+            run(Command::new("chmod").arg("600").arg(&to));
+            chown(&to);
+        }
+        append(&data.join("postgresql.conf"), "ssl = on\n");
     }
 
     fn control(&self, arguments: &[&str]) {
@@ -220,7 +232,7 @@ impl Cluster {
 
 /// Starts the process that stops the server when this one ends, however it ends.
 fn guard(tools: &Path, folder: &Path) -> Child {
-    let script = "trap '' INT TERM HUP; read -r _; \"$1/pg_ctl\" -D \"$2/data\" -m immediate stop; rm -rf \"$2\"/*";
+    let script = "trap '' INT TERM HUP; read -r _; \"$1/pg_ctl\" -D \"$2/data\" -m immediate stop; rm -rf \"$2\"";
     let mut command = as_user("sh");
     command.current_dir("/").args(["-c", script, "guard"]).arg(tools).arg(folder);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());

@@ -12,6 +12,8 @@ mod decide;
 mod demo;
 mod diagnose;
 mod evaluate;
+#[cfg(all(unix, feature = "serve"))]
+mod faults;
 #[cfg(unix)]
 mod first_hour;
 mod forest;
@@ -29,6 +31,8 @@ mod oracles;
 mod output;
 mod policy;
 mod readme;
+#[cfg(all(unix, feature = "serve"))]
+mod replicas;
 mod report_page;
 mod reproduce;
 mod second_round;

@@ -1,26 +1,22 @@
 //! The service as a process: started without configuration, used by its clients, stopped, killed and started again.
 
-use std::collections::HashSet;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use pointsman_testing::Rng;
 use serde_json::{Value, json};
 
 use crate::interrupt::{signal, wait_until};
 use crate::{Run, command, finish, parse_csv, workshop};
 
-const TASK: &str = "abstain = 0.3\n[[route]]\nname = \"expert\"\ncost = 0.05\n";
+pub(crate) const TASK: &str = "abstain = 0.3\n[[route]]\nname = \"expert\"\ncost = 0.05\n";
 
 /// A service in a folder, on a port of its own.
-struct Service {
-    child: Child,
-    url: String,
+pub(crate) struct Service {
+    pub(crate) child: Child,
+    pub(crate) url: String,
 }
 
 impl Drop for Service {
@@ -31,7 +27,7 @@ impl Drop for Service {
 }
 
 impl Service {
-    fn start(folder: &Path, arguments: &[&str]) -> Self {
+    pub(crate) fn start(folder: &Path, arguments: &[&str]) -> Self {
         let mut serve = command();
         serve.current_dir(folder).args(["serve", "--listen", "127.0.0.1:0"]).args(arguments);
         let mut child = serve.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
@@ -44,16 +40,16 @@ impl Service {
         service
     }
 
-    fn client(&self, folder: &Path, arguments: &str) -> Run {
+    pub(crate) fn client(&self, folder: &Path, arguments: &str) -> Run {
         let arguments = arguments.split(' ').chain(["--url", &self.url]);
         finish(command().current_dir(folder).args(arguments))
     }
 
-    fn post(&self, path: &str, body: &Value) -> Option<Value> {
+    pub(crate) fn post(&self, path: &str, body: &Value) -> Option<Value> {
         post(&self.url, path, body)
     }
 
-    fn get(&self, path: &str) -> Value {
+    pub(crate) fn get(&self, path: &str) -> Value {
         let mut response = agent().get(format!("{}{path}", self.url)).call().unwrap();
         serde_json::from_str(&response.body_mut().read_to_string().unwrap()).unwrap()
     }
@@ -68,7 +64,7 @@ fn agent() -> ureq::Agent {
 }
 
 /// The answer, if there is one and it is a success.
-fn post(url: &str, path: &str, body: &Value) -> Option<Value> {
+pub(crate) fn post(url: &str, path: &str, body: &Value) -> Option<Value> {
     let request = agent().post(format!("{url}{path}")).header("content-type", "application/json");
     let mut response = request.send(body.to_string()).ok()?;
     let text = response.body_mut().read_to_string().ok()?;
@@ -76,7 +72,7 @@ fn post(url: &str, path: &str, body: &Value) -> Option<Value> {
 }
 
 /// A service with the deployment `d`.
-fn deployed(folder: &Path, arguments: &[&str]) -> Service {
+pub(crate) fn deployed(folder: &Path, arguments: &[&str]) -> Service {
     fs::write(folder.join("task.toml"), TASK).unwrap();
     let service = Service::start(folder, arguments);
     service.client(folder, "deployments put d").ok();
@@ -203,76 +199,6 @@ fn a_signal_to_stop_finishes_what_was_asked() {
     let service = Service::start(path, &[]);
     let id = answer["decision_id"].as_str().unwrap();
     assert_eq!(service.get(&format!("/v1/decisions/{id}"))["action"], answer["action"]);
-}
-
-#[test]
-fn killed_services_keep_every_acknowledged_decision_once() {
-    const ROUNDS: usize = 12;
-    let folder = workshop();
-    let path = folder.path();
-    drop(deployed(path, &[]));
-    let mut rng = Rng::new(11);
-    let mut acknowledged: Vec<(String, String)> = Vec::new();
-    for round in 0..ROUNDS {
-        let durability = ["process", "disk"][round % 2];
-        fs::write(path.join("p.toml"), format!("[store]\ndurability = \"{durability}\"\nsegment_megabytes = 1\n"))
-            .unwrap();
-        let start = Instant::now();
-        let mut service = Service::start(path, &["--config", "p.toml"]);
-        assert!(start.elapsed() < Duration::from_secs(20), "starting took {:?}", start.elapsed());
-        let is_done = Arc::new(AtomicBool::new(false));
-        let clients: Vec<_> = (0..3)
-            .map(|client| {
-                let (url, is_done) = (service.url.clone(), Arc::clone(&is_done));
-                std::thread::spawn(move || {
-                    let mut answered = Vec::new();
-                    for n in 0.. {
-                        let id = format!("{round}-{client}-{n}");
-                        let body = json!({"id": id, "probs": [0.5, 0.3, 0.2]});
-                        match post(&url, "/v1/deployments/d/decide", &body) {
-                            Some(answer) => answered.push((id, answer["decision_id"].as_str().unwrap().to_owned())),
-                            None if is_done.load(Ordering::Relaxed) => return answered,
-                            None => {}
-                        }
-                    }
-                    unreachable!("an endless loop")
-                })
-            })
-            .collect();
-        std::thread::sleep(Duration::from_millis(20 + rng.below(300) as u64));
-        is_done.store(true, Ordering::Relaxed);
-        service.child.kill().unwrap();
-        service.child.wait().unwrap();
-        acknowledged.extend(clients.into_iter().flat_map(|client| client.join().unwrap()));
-    }
-    assert!(acknowledged.len() > ROUNDS, "only {} decisions were answered", acknowledged.len());
-    let service = Service::start(path, &[]);
-    let mut logged = Vec::new();
-    let mut after = String::new();
-    loop {
-        let page = service.get(&format!("/v1/deployments/d/decisions?limit=1000{after}"));
-        let decisions = page["decisions"].as_array().unwrap();
-        logged.extend(
-            decisions
-                .iter()
-                .map(|d| (d["id"].as_str().unwrap().to_owned(), d["decision_id"].as_str().unwrap().to_owned())),
-        );
-        match page["next"].as_str() {
-            Some(next) => after = format!("&after={next}"),
-            None => break,
-        }
-    }
-    let distinct: HashSet<&String> = logged.iter().map(|(id, _)| id).collect();
-    assert_eq!(distinct.len(), logged.len(), "an id is logged twice");
-    let logged: HashSet<(String, String)> = logged.into_iter().collect();
-    for decision in &acknowledged {
-        assert!(logged.contains(decision), "{decision:?} was answered and is not in the log");
-    }
-    // The same ids give the first decisions again.
-    for (id, decision) in acknowledged.iter().step_by(1 + acknowledged.len() / 20) {
-        let again = service.post("/v1/deployments/d/decide", &json!({"id": id, "probs": [0.2, 0.2, 0.6]})).unwrap();
-        assert_eq!(again["decision_id"], *decision);
-    }
 }
 
 /// The commands of the blocks for a shell, with continued lines joined.

@@ -15,7 +15,8 @@ use pointsman_server::store::{
 use pointsman_testing::postgres;
 use uuid::Uuid;
 
-fn record(ids: &Ids, client_id: Option<&str>) -> Record {
+/// A decision with something in every field.
+pub(crate) fn record(ids: &Ids, client_id: Option<&str>) -> Record {
     let (id, at) = ids.next();
     Record {
         id,

@@ -4,6 +4,7 @@ mod conformance;
 mod decide;
 mod formats;
 mod operation;
+mod postgres;
 mod support;
 mod versions;
 mod what_if;

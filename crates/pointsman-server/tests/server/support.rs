@@ -62,6 +62,12 @@ impl Service {
         Self { app, folder }
     }
 
+    /// A service on a store that is elsewhere.
+    pub(crate) async fn on(store: Arc<dyn Store>) -> Self {
+        let app = App::start(store, Settings::new(Access::Open), Arc::new(Metrics::default())).await.unwrap();
+        Self { app, folder: tempfile::tempdir().unwrap() }
+    }
+
     /// Ends the service and starts it again on the same store.
     pub(crate) async fn restart(self) -> Self {
         self.app.store.close().await.unwrap();

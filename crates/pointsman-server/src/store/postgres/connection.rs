@@ -179,7 +179,7 @@ impl Pool {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A connection, which goes back when it is dropped.
+    /// A connection that is free, or a new one.
     pub(super) async fn get(&self) -> Result<Reader<'_>, StoreError> {
         let closed = |_| StoreError::Unavailable("it is closed".to_owned());
         let permit = self.permits.acquire().await.map_err(closed)?;
@@ -192,7 +192,7 @@ impl Pool {
             Some(session) => session,
             None => self.connector.reader().await?,
         };
-        Ok(Reader { pool: self, session: Some(session), _permit: permit })
+        Ok(Reader { pool: self, session, _permit: permit })
     }
 
     /// Ends all connections; later calls fail.
@@ -202,28 +202,24 @@ impl Pool {
     }
 }
 
-/// A connection of the pool.
+/// A connection of the pool. It goes back by [`Reader::finish`]; otherwise, as after a failure or if the caller has gone, it is closed.
 pub(super) struct Reader<'a> {
     pool: &'a Pool,
-    /// Always there until it is dropped.
-    session: Option<Session>,
+    session: Session,
     _permit: SemaphorePermit<'a>,
 }
 
 impl Reader<'_> {
     /// The connection.
-    pub(super) fn client(&mut self) -> Result<&mut Client, StoreError> {
-        let gone = || StoreError::Unavailable("the connection has gone".to_owned());
-        self.session.as_mut().map(|session| &mut session.client).ok_or_else(gone)
+    pub(super) fn client(&mut self) -> &mut Client {
+        &mut self.session
     }
-}
 
-impl Drop for Reader<'_> {
-    fn drop(&mut self) {
-        if let Some(session) = self.session.take().filter(|session| !session.is_closed())
-            && !self.pool.permits.is_closed()
-        {
-            self.pool.idle().push(session);
+    /// Gives the connection back if the work with it succeeded.
+    pub(super) fn finish<T>(self, outcome: Result<T, StoreError>) -> Result<T, StoreError> {
+        if outcome.is_ok() && !self.session.is_closed() && !self.pool.permits.is_closed() {
+            self.pool.idle().push(self.session);
         }
+        outcome
     }
 }

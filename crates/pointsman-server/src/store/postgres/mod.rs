@@ -77,7 +77,8 @@ impl PostgresStore {
 
     async fn rows(&self, sql: &str, parameters: &[Typed<'_>]) -> Result<Vec<Row>, StoreError> {
         let mut reader = self.pool.get().await?;
-        reader.client()?.query_typed(sql, parameters).await.map_err(|e| unavailable(&e))
+        let found = reader.client().query_typed(sql, parameters).await.map_err(|e| unavailable(&e));
+        reader.finish(found)
     }
 }
 
@@ -205,8 +206,9 @@ impl Store for PostgresStore {
                 (&limit, Type::INT8),
             ];
             let mut reader = self.pool.get().await?;
-            let stream = reader.client()?.query_typed_raw(&sql, parameters).await.map_err(|e| unavailable(&e))?;
-            collect(stream).await
+            let stream = reader.client().query_typed_raw(&sql, parameters).await.map_err(|e| unavailable(&e))?;
+            let page = collect(stream).await;
+            reader.finish(page)
         })
     }
 
@@ -222,7 +224,11 @@ impl Store for PostgresStore {
     }
 
     fn registry(&self) -> Reply<'_, Registry> {
-        Box::pin(async move { read_registry(self.pool.get().await?.client()?).await })
+        Box::pin(async move {
+            let mut reader = self.pool.get().await?;
+            let registry = read_registry(reader.client()).await;
+            reader.finish(registry)
+        })
     }
 
     fn generation(&self) -> Reply<'_, u64> {
@@ -238,7 +244,11 @@ impl Store for PostgresStore {
     }
 
     fn change(&self, change: Change, by: String) -> Reply<'_, Changed> {
-        Box::pin(async move { change_registry(self.pool.get().await?.client()?, change, &by).await })
+        Box::pin(async move {
+            let mut reader = self.pool.get().await?;
+            let changed = change_registry(reader.client(), change, &by).await;
+            reader.finish(changed)
+        })
     }
 
     fn add_file(&self, bytes: Vec<u8>) -> Reply<'_, Sha256> {
@@ -274,9 +284,10 @@ impl Store for PostgresStore {
     fn prune(&self, decisions_before: Option<Time>, inputs_before: Option<Time>) -> Reply<'_, ()> {
         Box::pin(async move {
             let mut reader = self.pool.get().await?;
-            let client = reader.client()?;
+            let client = reader.client();
             schema::make_partitions(client, &schema::next_days()).await.map_err(|e| unavailable(&e))?;
-            schema::drop_partitions(client, decisions_before, inputs_before).await.map_err(|e| unavailable(&e))
+            let dropped = schema::drop_partitions(client, decisions_before, inputs_before).await;
+            reader.finish(dropped.map_err(|e| unavailable(&e)))
         })
     }
 

@@ -2,16 +2,19 @@
 
 use std::collections::BTreeSet;
 
-use tokio_postgres::Client;
 use tokio_postgres::types::Type;
+use tokio_postgres::{Client, GenericClient};
 use uuid::Uuid;
 
 use super::super::StoreError;
 use super::connection::unavailable;
 use crate::clock::Time;
 
-/// The lock that is held while tables are made or dropped, so that replicas do it one after the other. The letters of `pntsman`.
-const LOCK: i64 = 0x706e_7473_6d61_6e;
+/// The lock that is held while tables are made, so that replicas do it one after the other.
+const MAKE_LOCK: i64 = 0x706f_696e_7473_0001;
+
+/// The lock that is held while tables are dropped, so that one replica does it.
+const DROP_LOCK: i64 = 0x706f_696e_7473_0002;
 
 const MICROS_PER_DAY: i64 = 86_400_000_000;
 
@@ -107,8 +110,10 @@ impl Day {
 pub(super) async fn migrate(client: &mut Client) -> Result<(), StoreError> {
     let transaction = client.transaction().await.map_err(|e| unavailable(&e))?;
     let apply = async {
-        transaction.execute_typed("SELECT pg_advisory_xact_lock($1)", &[(&LOCK, Type::INT8)]).await?;
-        let has = "SELECT to_regnamespace('pointsman') IS NOT NULL, to_regclass('pointsman.schema') IS NOT NULL";
+        transaction.batch_execute("SET LOCAL statement_timeout = 0").await?;
+        transaction.execute_typed("SELECT pg_advisory_xact_lock($1)", &[(&MAKE_LOCK, Type::INT8)]).await?;
+        let has = "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = 'pointsman'),
+            EXISTS (SELECT FROM pg_tables WHERE schemaname = 'pointsman' AND tablename = 'schema')";
         let row = transaction.query_one(has, &[]).await?;
         if !row.try_get::<_, bool>(0)? {
             transaction.batch_execute("CREATE SCHEMA pointsman").await?;
@@ -137,28 +142,42 @@ pub(super) async fn migrate(client: &mut Client) -> Result<(), StoreError> {
     finish.await.map_err(|e| unavailable(&e))
 }
 
+/// A partition of a table.
+struct Partition {
+    table: &'static str,
+    day: Day,
+    name: String,
+}
+
+/// The partitions of these days that are not there.
+async fn missing(client: &impl GenericClient, days: &BTreeSet<Day>) -> Result<Vec<Partition>, tokio_postgres::Error> {
+    let of_day = |day: &Day| DIVIDED.map(|table| Partition { table, day: *day, name: day.partition(table) });
+    let mut wanted: Vec<Partition> = days.iter().flat_map(of_day).collect();
+    let names: Vec<&str> = wanted.iter().map(|partition| partition.name.as_str()).collect();
+    // Read from the table: `to_regclass` may remember that there was none.
+    let sql = "SELECT tablename::text FROM pg_tables WHERE schemaname = 'pointsman' AND tablename::text = ANY ($1)";
+    let there = client.query(sql, &[&names]).await?;
+    let there = there.iter().map(|row| row.try_get(0)).collect::<Result<BTreeSet<String>, _>>()?;
+    wanted.retain(|partition| !there.contains(&partition.name));
+    Ok(wanted)
+}
+
 /// Makes the partitions of these days, unless they are there.
 ///
 /// A partition is made as a table first and attached then, which stops neither readers nor writers of the others.
 pub(super) async fn make_partitions(client: &mut Client, days: &BTreeSet<Day>) -> Result<(), tokio_postgres::Error> {
+    if missing(client, days).await?.is_empty() {
+        return Ok(());
+    }
     let transaction = client.transaction().await?;
-    transaction.execute_typed("SELECT pg_advisory_xact_lock($1)", &[(&LOCK, Type::INT8)]).await?;
-    for day in days {
-        for table in DIVIDED {
-            let name = day.partition(table);
-            let full = format!("pointsman.{name}");
-            let sql = "SELECT to_regclass($1) IS NOT NULL";
-            let row = transaction.query_typed(sql, &[(&full, Type::TEXT)]).await?;
-            if row.first().map(|row| row.try_get::<_, bool>(0)).transpose()? == Some(true) {
-                continue;
-            }
-            let (first, end) = (day.first_id(), day.next().first_id());
-            let sql = format!(
-                "CREATE TABLE {full} (LIKE pointsman.{table} INCLUDING DEFAULTS INCLUDING CONSTRAINTS);
-                 ALTER TABLE pointsman.{table} ATTACH PARTITION {full} FOR VALUES FROM ('{first}') TO ('{end}')"
-            );
-            transaction.batch_execute(&sql).await?;
-        }
+    transaction.execute_typed("SELECT pg_advisory_xact_lock($1)", &[(&MAKE_LOCK, Type::INT8)]).await?;
+    for Partition { table, day, name } in missing(&transaction, days).await? {
+        let (first, end) = (day.first_id(), day.next().first_id());
+        let sql = format!(
+            "CREATE TABLE pointsman.{name} (LIKE pointsman.{table} INCLUDING DEFAULTS INCLUDING CONSTRAINTS);
+             ALTER TABLE pointsman.{table} ATTACH PARTITION pointsman.{name} FOR VALUES FROM ('{first}') TO ('{end}')"
+        );
+        transaction.batch_execute(&sql).await?;
     }
     transaction.commit().await
 }
@@ -177,7 +196,7 @@ pub(super) async fn drop_partitions(
 ) -> Result<(), tokio_postgres::Error> {
     let transaction = client.transaction().await?;
     let free = "SELECT pg_try_advisory_xact_lock($1)";
-    let row = transaction.query_typed(free, &[(&LOCK, Type::INT8)]).await?;
+    let row = transaction.query_typed(free, &[(&DROP_LOCK, Type::INT8)]).await?;
     if row.first().map(|row| row.try_get::<_, bool>(0)).transpose()? != Some(true) {
         // Another replica is at it.
         return Ok(());

@@ -16,6 +16,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long sent bytes may stay unconfirmed, unless the address says otherwise: the time after which a server that vanished is given up.
 const TCP_USER_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// How long a connection is silent before it is tested, unless the address says otherwise.
+const KEEPALIVE: Duration = Duration::from_secs(30);
+
 /// The address of a database: `postgres://user:password@host:5432/database?sslmode=verify-full&sslrootcert=ca.pem`.
 #[derive(Clone, PartialEq)]
 pub struct PostgresUrl {
@@ -70,6 +73,9 @@ impl FromStr for PostgresUrl {
         }
         if config.get_tcp_user_timeout().is_none() {
             config.tcp_user_timeout(TCP_USER_TIMEOUT);
+        }
+        if !parameters.contains("keepalives") {
+            config.keepalives_idle(KEEPALIVE).keepalives_interval(KEEPALIVE / 3).keepalives_retries(3);
         }
         if config.get_application_name().is_none() {
             config.application_name("pointsman");

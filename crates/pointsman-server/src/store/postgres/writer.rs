@@ -30,6 +30,8 @@ struct Link {
     find: Statement,
     /// Days whose partitions are known to be there.
     days: BTreeSet<Day>,
+    /// Whether the server has become one that takes no writes, so that another one must be found.
+    is_read_only: bool,
 }
 
 /// The writing task's own state.
@@ -74,12 +76,12 @@ impl Writer {
             Ok((append, find))
         };
         let (append, find) = prepare.await.map_err(|e: tokio_postgres::Error| unavailable(&e))?;
-        Ok(Link { session, append, find, days: BTreeSet::new() })
+        Ok(Link { session, append, find, days: BTreeSet::new(), is_read_only: false })
     }
 
     /// The connection, made again if it broke.
     async fn link(&mut self) -> Result<&mut Link, StoreError> {
-        if self.link.as_ref().is_none_or(|link| link.session.is_closed()) {
+        if self.link.as_ref().is_none_or(|link| link.session.is_closed() || link.is_read_only) {
             self.link = None;
             if let Some((when, error)) = &self.failure
                 && when.elapsed() < RETRY
@@ -150,6 +152,8 @@ impl Link {
             self.make_partitions(&days).await?;
             outcome = self.session.query(&self.append, &columns.parameters()).await;
         }
+        let code = outcome.as_ref().err().and_then(|error| error.code());
+        self.is_read_only = code == Some(&SqlState::READ_ONLY_SQL_TRANSACTION);
         let taken = outcome.map_err(|e| unavailable(&e))?;
         taken.iter().map(|row| rows::get(row, 0)).collect()
     }
