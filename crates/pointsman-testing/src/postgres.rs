@@ -13,8 +13,8 @@ use tempfile::TempDir;
 /// The variable that names a server to use instead, as `postgres://user:password@host:5432/postgres`.
 pub const VARIABLE: &str = "POINTSMAN_TEST_POSTGRES";
 
-/// The password of the server's only user, which tests look for where it must not be.
-pub const PASSWORD: &str = "canary-of-the-database";
+/// The password of the only user of a server that was started here.
+const PASSWORD: &str = "canary-of-the-database";
 
 const USER: &str = "pointsman";
 
@@ -243,6 +243,16 @@ impl Drop for Own {
     fn drop(&mut self) {
         drop(self.guard.stdin.take());
         let _ = self.guard.wait();
+    }
+}
+
+impl Database {
+    /// The password in its address, which tests look for where it must not be.
+    #[must_use]
+    pub fn password(&self) -> &str {
+        let credentials =
+            self.url.split_once("://").and_then(|(_, rest)| rest.split_once('@')).map(|(before, _)| before);
+        credentials.and_then(|credentials| credentials.split_once(':')).map_or("no password", |(_, password)| password)
     }
 }
 

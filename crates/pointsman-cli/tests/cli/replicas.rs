@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
-use pointsman_testing::postgres::{self, PASSWORD};
+use pointsman_testing::postgres;
 use serde_json::json;
 
 use crate::faults::{DECIDE, Load, assert_logged_once, logged};
@@ -121,6 +121,6 @@ fn passwords_of_the_database_are_not_printed() {
     let unreadable = finish(&mut serve(&database.url.replace("postgres:", "postgress:")));
     assert_eq!(unreadable.code, 2);
     for text in [read("out"), read("err"), wrong.stderr, unreadable.stderr] {
-        assert!(!text.contains(PASSWORD), "{text}");
+        assert!(!text.contains(database.password()), "{text}");
     }
 }

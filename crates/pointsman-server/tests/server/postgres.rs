@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use pointsman_server::clock::{Ids, Time};
 use pointsman_server::store::postgres::PostgresStore;
 use pointsman_server::store::{Appended, Change, DeploymentId, LogQuery, Record, Settings, Store, StoreError};
-use pointsman_testing::postgres::{self, Cluster, PASSWORD};
+use pointsman_testing::postgres::{self, Cluster};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -164,36 +164,26 @@ async fn expired_days_are_dropped_with_the_ids_of_their_callers() {
     assert_eq!(postgres::query(&database.url, partitions)[0][0].as_deref(), Some("4"), "today, tomorrow and two days");
 }
 
-/// Stops the server under load and starts it again: requests are refused meanwhile, and nothing that was answered is missing.
-async fn survives_a_stop(cluster: &Cluster, mode: &str, is_durable: bool) {
-    let database = cluster.database();
-    let store = open_with(&database.url, Settings::new().durable(is_durable)).await.unwrap();
-    let service = Arc::new(Service::on(Arc::new(store)).await);
-    service.deploy(&policy()).await;
-    let is_done = Arc::new(AtomicBool::new(false));
-    let load: Vec<_> = (0..4)
-        .map(|client| {
-            let (service, is_done) = (Arc::clone(&service), Arc::clone(&is_done));
-            tokio::spawn(async move {
-                let mut answered = Vec::new();
-                for n in 0.. {
-                    let id = format!("{client}-{n}");
-                    let reply = service.post(DECIDE, json!({"id": id, "probs": [0.5, 0.3, 0.2]})).await;
-                    match reply.status.as_u16() {
-                        200 => answered.push((id, reply.json()["decision_id"].as_str().unwrap().parse().unwrap())),
-                        503 => tokio::time::sleep(Duration::from_millis(20)).await,
-                        other => panic!("{other}"),
-                    }
-                    if is_done.load(Ordering::Relaxed) {
-                        break;
-                    }
-                }
-                answered
-            })
-        })
-        .collect();
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    tokio::task::block_in_place(|| cluster.stop(mode));
+/// Asks for decisions until it is told to stop, and gives those that were answered.
+async fn ask(service: Arc<Service>, client: usize, is_done: Arc<AtomicBool>) -> Vec<(String, Uuid)> {
+    let mut answered = Vec::new();
+    for n in 0.. {
+        let id = format!("{client}-{n}");
+        let reply = service.post(DECIDE, json!({"id": id, "probs": [0.5, 0.3, 0.2]})).await;
+        match reply.status.as_u16() {
+            200 => answered.push((id, reply.json()["decision_id"].as_str().unwrap().parse().unwrap())),
+            503 => tokio::time::sleep(Duration::from_millis(20)).await,
+            other => panic!("{other}"),
+        }
+        if is_done.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    answered
+}
+
+/// Fails unless requests are refused soon, with when to try again and why.
+async fn assert_refused(service: &Service, password: &str) {
     let start = Instant::now();
     let refused = service.post(DECIDE, json!({"probs": [0.5, 0.3, 0.2]})).await;
     assert!(start.elapsed() < Duration::from_secs(5), "a refusal took {:?}", start.elapsed());
@@ -202,9 +192,23 @@ async fn survives_a_stop(cluster: &Cluster, mode: &str, is_durable: bool) {
     let ready = service.get("/readyz").await;
     assert_eq!(ready.status.as_u16(), 503);
     for text in [problem.to_string(), ready.json().to_string()] {
-        assert!(text.contains("PostgreSQL") && !text.contains(PASSWORD), "{text}");
+        assert!(text.contains("PostgreSQL") && !text.contains(password), "{text}");
     }
-    assert_eq!(service.get("/v1/deployments/d/decisions").await.problem(503)["status"], 503);
+    service.get("/v1/deployments/d/decisions").await.problem(503);
+}
+
+/// Stops the server under load and starts it again: requests are refused meanwhile, and nothing that was answered is missing.
+async fn survives_a_stop(cluster: &Cluster, mode: &str, is_durable: bool) {
+    let database = cluster.database();
+    let store = open_with(&database.url, Settings::new().durable(is_durable)).await.unwrap();
+    let service = Arc::new(Service::on(Arc::new(store)).await);
+    service.deploy(&policy()).await;
+    let is_done = Arc::new(AtomicBool::new(false));
+    let client = |client| tokio::spawn(ask(Arc::clone(&service), client, Arc::clone(&is_done)));
+    let load: Vec<_> = (0..4).map(client).collect();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    tokio::task::block_in_place(|| cluster.stop(mode));
+    assert_refused(&service, database.password()).await;
     tokio::task::block_in_place(|| cluster.resume());
     let start = Instant::now();
     while service.get("/readyz").await.status.as_u16() != 200 {
@@ -281,7 +285,7 @@ async fn encrypted_connections_check_the_certificate() {
         ("sslmode=verify-full&sslrootcert=none.pem", "none.pem"),
     ] {
         let refused = open_with(&with(parameters), Settings::new()).await.unwrap_err().to_string();
-        assert!(refused.contains(reason) && !refused.contains(PASSWORD), "{refused}");
+        assert!(refused.contains(reason) && !refused.contains(database.password()), "{refused}");
     }
 }
 
@@ -290,15 +294,16 @@ async fn passwords_of_the_database_appear_nowhere() {
     let Some(cluster) = postgres::shared() else { return };
     let database = cluster.database();
     let service = Service::on(Arc::new(open(&database.url).await)).await;
-    assert!(!format!("{:?}", service.app).contains(PASSWORD));
+    let password = database.password();
+    assert!(!format!("{:?}", service.app).contains(password));
     let readable = service.get("/readyz").await;
-    assert!(!String::from_utf8_lossy(&readable.bytes).contains(PASSWORD));
+    assert!(!String::from_utf8_lossy(&readable.bytes).contains(password));
     let url = &database.url;
-    let wrong = [url.replace(PASSWORD, "canary-wrong"), url.replace("pointsman_test", "canary_test")];
+    let wrong = [url.replace(password, "canary-wrong"), url.replace("pointsman_test", "canary_test")];
     for url in &wrong {
         let error = open_with(url, Settings::new()).await.unwrap_err().to_string();
         assert!(
-            error.contains("PostgreSQL: ") && !error.contains(PASSWORD) && !error.contains("canary-wrong"),
+            error.contains("PostgreSQL: ") && !error.contains(password) && !error.contains("canary-wrong"),
             "{error}"
         );
     }
