@@ -5,7 +5,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::deployment::Version;
+use crate::deployment::{Names, Version};
 use crate::store::{Degradation, Mode, Outcome, Record, UNDETERMINED};
 
 /// The answer to a query.
@@ -63,6 +63,14 @@ pub(crate) struct Costs<'a> {
     costs: &'a [f64],
 }
 
+impl Costs<'_> {
+    /// The cost of an action, if it is known.
+    pub(crate) fn get(&self, action: &str) -> Option<f64> {
+        let place = self.names.iter().position(|name| name == action)?;
+        self.costs.get(place).copied()
+    }
+}
+
 impl Serialize for Costs<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.costs.len()))?;
@@ -90,36 +98,30 @@ pub(crate) struct Explanation<'a> {
     pub(crate) unit: &'a str,
 }
 
-/// The name of an action.
-fn action_name(version: &Version, code: u8) -> &str {
-    version.actions.get(usize::from(code)).map_or("undetermined", String::as_str)
-}
-
 impl<'a> Answer<'a> {
-    /// The answer of a logged decision; `version` is the one that decided it.
-    pub(crate) fn new(record: &'a Record, version: &'a Version, is_logged: bool) -> Self {
+    /// The answer of a logged decision, with the names of the version that decided it.
+    pub(crate) fn new(record: &'a Record, names: &'a Names, is_logged: bool) -> Self {
         let outcome = &record.outcome;
-        let policy = &version.policy;
-        let label = policy.classes().get(outcome.label as usize).map_or("", String::as_str);
-        let acts = policy.task().loss().acts();
+        let label = names.classes.get(outcome.label as usize).map_or("", String::as_str);
+        let acts = names.acts.as_ref();
         let act = outcome.act.zip(acts).and_then(|(act, acts)| acts.get(act as usize)).map(String::as_str);
         Self {
             decision_id: is_logged.then_some(record.id),
             id: record.client_id.as_deref(),
             version: record.version,
-            action: action_name(version, outcome.action),
+            action: names.action(outcome.action),
             label,
             act,
             cell: outcome.cell,
             support: outcome.support.name(),
             irreducible: outcome.irreducible,
             reducible: outcome.reducible,
-            costs: Costs { names: &version.actions, costs: &outcome.costs },
+            costs: Costs { names: &names.actions, costs: &outcome.costs },
             margin: Some(outcome.margin).filter(|margin| margin.is_finite()),
             reason: outcome.reason.name(),
             degraded: outcome.degraded.map(|(_, why)| why.name()),
-            wanted: outcome.degraded.map(|(wanted, _)| action_name(version, wanted)),
-            would: outcome.would.map(|code| action_name(version, code)),
+            wanted: outcome.degraded.map(|(wanted, _)| names.action(wanted)),
+            would: outcome.would.map(|code| names.action(code)),
             audited: false,
             explanation: None,
         }

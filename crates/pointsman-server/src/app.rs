@@ -15,7 +15,7 @@ use utoipa_axum::routes;
 
 use crate::api::access::{Access, Rates, Require, require};
 use crate::api::problem::{Kind, Problem};
-use crate::api::{decide, decisions, deployments, files, health, infer, versions, what_if};
+use crate::api::{admin_log, decide, decisions, deployments, files, health, infer, versions, what_if};
 use crate::clock::Ids;
 use crate::deployment::{Deployments, LoadError};
 use crate::metrics::Metrics;
@@ -202,6 +202,7 @@ fn addresses(app: &Arc<App>) -> (axum::Router, utoipa::openapi::OpenApi) {
     let admin = OpenApiRouter::new()
         .routes(routes!(deployments::put, deployments::delete))
         .routes(routes!(deployments::put_oracle))
+        .routes(routes!(admin_log::list))
         .routes(routes!(versions::activate))
         .routes(routes!(versions::roll_back));
     let upload =

@@ -1,5 +1,6 @@
 //! The time, and ids of decisions that are ordered by it.
 
+use std::fmt;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -33,6 +34,16 @@ impl Time {
     pub fn first_id(self) -> Uuid {
         let millis = u64::try_from(self.0 / 1000).unwrap_or(0);
         compose(millis << FRACTION_BITS, 0)
+    }
+}
+
+impl fmt::Display for Time {
+    /// As in `2026-01-31T12:00:00Z`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match jiff::Timestamp::from_microsecond(self.0) {
+            Ok(time) => time.fmt(f),
+            Err(_) => write!(f, "{} µs", self.0),
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The deployments as they decide now: policies ready to use, replaced as a whole when something changes.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use arc_swap::{ArcSwap, Guard};
 use pointsman::policy::AvailableRoutes;
@@ -10,6 +10,40 @@ use tokio::sync::Mutex;
 
 use crate::store::{DeploymentId, Key, Mode, Sha256, Store, StoreError, StoredDeployment};
 
+/// The name of no action, which is given if the labels do not determine one.
+pub(crate) const UNDETERMINED_NAME: &str = "undetermined";
+
+/// What the numbers in the log of a version stand for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Names {
+    /// The classes, in the order of probabilities.
+    pub classes: Vec<String>,
+    /// The features that the version uses, in the order of its values.
+    pub features: Vec<String>,
+    /// The actions, in the order of costs.
+    pub actions: Vec<String>,
+    /// The acts, if the loss has acts of its own.
+    pub acts: Option<Vec<String>>,
+}
+
+impl Names {
+    fn new(policy: &Policy) -> Self {
+        Self {
+            classes: policy.classes().to_vec(),
+            features: policy.cells().features().to_vec(),
+            actions: policy.task().action_names(),
+            acts: policy.task().loss().acts().map(<[String]>::to_vec),
+        }
+    }
+
+    /// The name of an action.
+    #[must_use]
+    pub fn action(&self, code: u8) -> &str {
+        self.actions.get(usize::from(code)).map_or(UNDETERMINED_NAME, String::as_str)
+    }
+}
+
 /// A policy version that is ready to decide.
 #[derive(Debug)]
 pub struct Version {
@@ -17,13 +51,13 @@ pub struct Version {
     pub number: u32,
     /// The compiled policy.
     pub policy: Arc<Policy>,
-    /// The names of the actions, in the order of costs.
-    pub actions: Vec<String>,
+    /// What the numbers in its log stand for.
+    pub names: Arc<Names>,
 }
 
 impl Version {
     fn new(number: u32, policy: Arc<Policy>) -> Self {
-        Self { number, actions: policy.task().action_names(), policy }
+        Self { number, names: Arc::new(Names::new(&policy)), policy }
     }
 }
 
@@ -85,18 +119,26 @@ pub struct Deployments {
     current: ArcSwap<Snapshot>,
     /// Policies by the hash of their file. Held while a new snapshot is made, so that one is made at a time.
     policies: Mutex<HashMap<Sha256, Arc<Policy>>>,
+    /// The names of policies by the hash of their file, so that the log can be read without loading them.
+    names: std::sync::Mutex<HashMap<Sha256, Arc<Names>>>,
 }
 
 impl Deployments {
     /// No deployments yet: [`Deployments::refresh`] reads them.
     #[must_use]
     pub fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, current: ArcSwap::default(), policies: Mutex::default() }
+        Self { store, current: ArcSwap::default(), policies: Mutex::default(), names: std::sync::Mutex::default() }
     }
 
     /// The deployments now. A request reads them once, so that a change in between does not mix two states.
     pub fn now(&self) -> Guard<Arc<Snapshot>> {
         self.current.load()
+    }
+
+    /// The deployment of a name as it decides now.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<Arc<Deployment>> {
+        self.now().deployments.get(name).cloned()
     }
 
     /// Reads the registry, if it has changed, and replaces the snapshot. If a version cannot be loaded, the snapshot stays.
@@ -180,6 +222,21 @@ impl Deployments {
         }
         let Some(stored) = deployment.stored.version(number) else { return Ok(None) };
         Ok(Some(Arc::new(Version::new(number, Arc::new(self.policy(stored.policy).await?)))))
+    }
+
+    /// What the numbers in the log of a version stand for; `None` if there is no such version.
+    ///
+    /// # Errors
+    /// If the store fails or the version cannot be loaded.
+    pub async fn names(&self, deployment: &Deployment, number: u32) -> Result<Option<Arc<Names>>, LoadError> {
+        let known = |hash: Sha256| self.names.lock().unwrap_or_else(PoisonError::into_inner).get(&hash).cloned();
+        let Some(stored) = deployment.stored.version(number) else { return Ok(None) };
+        if let Some(names) = known(stored.policy) {
+            return Ok(Some(names));
+        }
+        let Some(version) = self.version(deployment, number).await? else { return Ok(None) };
+        let mut all = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(Some(Arc::clone(all.entry(stored.policy).or_insert_with(|| Arc::clone(&version.names)))))
     }
 
     /// A router from the store.

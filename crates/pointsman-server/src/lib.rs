@@ -20,6 +20,7 @@ mod query;
 mod replay;
 mod serve;
 pub mod store;
+mod table;
 
 pub use api::access::Access;
 pub use app::{App, Limits, OnLogFailure, Settings, app};

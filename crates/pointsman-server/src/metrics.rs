@@ -111,7 +111,7 @@ impl Metrics {
     /// Counts a committed decision and its expected cost.
     pub(crate) fn count_decision(&self, deployment: &str, outcome: &Outcome, version: &Version) {
         let code = usize::from(outcome.action);
-        let action = version.actions.get(code).map_or("undetermined", String::as_str).to_owned();
+        let action = version.names.action(outcome.action).to_owned();
         let degraded = outcome.degraded.map_or("", |(_, why)| why.name()).to_owned();
         let deployment = deployment.to_owned();
         let kind = match action.as_str() {

@@ -1,12 +1,13 @@
 //! Logged queries decided by another policy.
 
-use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use pointsman::Policy;
 use pointsman::monitor::WhatIf;
 
-use crate::deployment::Version;
+use crate::deployment::Names;
 use crate::store::{Record, UNDETERMINED};
 
 /// Why logged queries cannot be decided by a policy.
@@ -36,19 +37,18 @@ struct Columns {
 }
 
 impl Columns {
-    fn find(version: &Version, policy: &Policy) -> Result<Self, ReplayError> {
-        let logged = version.policy.classes();
+    fn find(version: u32, names: &Names, policy: &Policy) -> Result<Self, ReplayError> {
+        let logged = &names.classes;
         let place = |class: &String| logged.iter().position(|other| other == class);
         let classes: Option<Vec<usize>> = policy.classes().iter().map(place).collect();
         let classes = classes.filter(|classes| classes.len() == logged.len()).ok_or_else(|| ReplayError::Classes {
-            version: version.number,
+            version,
             logged: logged.join(", "),
             asked: policy.classes().join(", "),
         })?;
-        let known = version.policy.cells().features();
         let feature = |name: &String| {
-            let missing = || ReplayError::Feature { version: version.number, feature: name.clone() };
-            known.iter().position(|other| other == name).ok_or_else(missing)
+            let missing = || ReplayError::Feature { version, feature: name.clone() };
+            names.features.iter().position(|other| other == name).ok_or_else(missing)
         };
         let features = policy.cells().features().iter().map(feature).collect::<Result<_, _>>()?;
         Ok(Self { classes, features })
@@ -68,37 +68,29 @@ impl Replay {
         Self { what_if: WhatIf::new(&policy), policy, columns: HashMap::new() }
     }
 
-    /// Adds decisions of versions that are given by number.
+    /// Adds decisions of versions whose names are given by number.
     ///
     /// # Errors
     /// If a version has other classes, or lacks a feature. Decisions of versions that are not given are passed over.
-    pub(crate) fn add(&mut self, records: &[Record], versions: &HashMap<u32, Arc<Version>>) -> Result<(), ReplayError> {
-        // At the margin of a limit, queries with an id are drawn by it, the others by their content.
-        let has_limit = self.policy.task().limit().is_some();
-        let group_of = |record: &Record| (record.version, has_limit && record.client_id.is_some());
-        let mut groups: Vec<((u32, bool), Vec<&Record>)> = Vec::new();
+    pub(crate) fn add(&mut self, records: &[Record], versions: &HashMap<u32, Arc<Names>>) -> Result<(), ReplayError> {
+        let mut groups: BTreeMap<u32, Vec<&Record>> = BTreeMap::new();
         for record in records {
-            let group = group_of(record);
-            match groups.iter_mut().find(|(other, _)| *other == group) {
-                Some((_, list)) => list.push(record),
-                None => groups.push((group, vec![record])),
-            }
+            groups.entry(record.version).or_default().push(record);
         }
-        for ((number, by_id), list) in groups {
-            if let Some(version) = versions.get(&number) {
-                self.add_version(version, &list, by_id)?;
+        for (number, list) in groups {
+            if let Some(names) = versions.get(&number) {
+                self.add_version(number, names, &list)?;
             }
         }
         Ok(())
     }
 
-    fn add_version(&mut self, version: &Version, records: &[&Record], by_id: bool) -> Result<(), ReplayError> {
-        if !self.columns.contains_key(&version.number) {
-            self.columns.insert(version.number, Columns::find(version, &self.policy)?);
+    fn add_version(&mut self, version: u32, names: &Names, records: &[&Record]) -> Result<(), ReplayError> {
+        if let Entry::Vacant(place) = self.columns.entry(version) {
+            place.insert(Columns::find(version, names, &self.policy)?);
         }
-        let Columns { classes, features } = &self.columns[&version.number];
-        let width = version.policy.classes().len();
-        let depth = version.policy.cells().features().len();
+        let Columns { classes, features } = &self.columns[&version];
+        let (width, depth) = (names.classes.len(), names.features.len());
         let whole = |record: &&&Record| record.prediction.len() == width && record.features.len() == depth;
         let records: Vec<&Record> = records.iter().filter(whole).copied().collect();
         let predictions: Vec<f64> =
@@ -110,11 +102,13 @@ impl Replay {
             let id = records.get(row).map_or(uuid::Uuid::nil(), |record| record.id);
             ReplayError::Query { id, reason: error.to_string() }
         })?;
-        if by_id {
-            let ids: Vec<String> = records.iter().map(|record| record.client_id.clone().unwrap_or_default()).collect();
-            decisions.draw_by_ids(&self.policy, &ids);
+        // At the margin of a limit, queries with an id are drawn by it, the others by their content.
+        for (row, record) in records.iter().enumerate() {
+            if let Some(id) = &record.client_id {
+                decisions.draw_by_id(&self.policy, row, id);
+            }
         }
-        let actions = &version.actions;
+        let actions = &names.actions;
         let code = |record: &&Record| {
             let code = record.outcome.decided();
             Some(usize::from(code)).filter(|&code| code != usize::from(UNDETERMINED) && code < actions.len())

@@ -46,6 +46,8 @@ pub(crate) enum Output {
     /// A pipe or a device, which renaming would replace by a file.
     Direct(File),
     Stdout(io::Stdout),
+    /// A stream of the caller's.
+    Stream(Box<dyn Write + Send>),
 }
 
 impl Output {
@@ -129,6 +131,7 @@ impl Write for Output {
             Self::File { temporary, .. } => temporary.write(bytes),
             Self::Direct(file) => file.write(bytes),
             Self::Stdout(stdout) => stdout.write(bytes),
+            Self::Stream(stream) => stream.write(bytes),
         }
     }
 
@@ -137,6 +140,7 @@ impl Write for Output {
             Self::File { temporary, .. } => temporary.flush(),
             Self::Direct(file) => file.flush(),
             Self::Stdout(stdout) => stdout.flush(),
+            Self::Stream(stream) => stream.flush(),
         }
     }
 }

@@ -72,7 +72,7 @@ fn welcome(app: &App, address: SocketAddr, store: &str) -> std::io::Result<()> {
                 version.number,
                 deployment.mode().name(),
                 version.policy.classes().len(),
-                version.actions.join(", "),
+                version.names.actions.join(", "),
             )?,
         }
     }

@@ -82,11 +82,11 @@ impl Decided {
 
     /// The answers.
     pub(crate) fn answers(&self, options: Options) -> Vec<Answer<'_>> {
-        let answer = |(record, version)| {
-            let answer = Answer::new(record, version, self.is_logged);
+        let answers = self.iter().map(|(record, version)| {
+            let answer = Answer::new(record, &version.names, self.is_logged);
             if options.explain { answer.explained(record, version) } else { answer }
-        };
-        self.iter().map(answer).collect()
+        });
+        answers.collect()
     }
 }
 

@@ -1,23 +1,24 @@
 //! Logged decisions: one by its id, or pages of them.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use axum::extract::{Path, Query, State};
+use axum::http::HeaderMap;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
-use super::json;
 use super::problem::{Kind, Problem};
+use super::{export, json};
 use crate::answer::Answer;
 use crate::app::App;
 use crate::clock::Time;
-use crate::deployment::{Deployment, Version};
-use crate::store::{LogQuery, Record};
+use crate::deployment::{Deployment, Names, UNDETERMINED_NAME};
+use crate::store::{LogQuery, Record, UNDETERMINED, VersionAction};
 
 /// Decisions per page if the request does not say how many.
 const DEFAULT_PAGE: usize = 100;
@@ -48,17 +49,16 @@ pub(crate) struct DecisionView<'a> {
 }
 
 impl<'a> DecisionView<'a> {
-    pub(crate) fn new(record: &'a Record, version: &'a Version, deployment: &'a str) -> Self {
+    pub(crate) fn new(record: &'a Record, names: &'a Names, deployment: &'a str) -> Self {
         let raw = |text: &'a Option<String>| text.as_deref().and_then(|text| serde_json::from_str(text).ok());
-        let names = version.policy.cells().features().iter().map(String::as_str);
         Self {
             at: record.at.0,
             deployment,
             probs: &record.prediction,
-            features: names.zip(record.features.iter().copied()).collect(),
+            features: names.features.iter().map(String::as_str).zip(record.features.iter().copied()).collect(),
             tags: raw(&record.tags),
             input: raw(&record.input),
-            answer: Answer::new(record, version, true),
+            answer: Answer::new(record, names, true),
         }
     }
 }
@@ -90,8 +90,10 @@ pub(crate) struct ListParams {
     cell: Option<u32>,
     /// Decisions with this tag: `name=value`.
     tag: Option<String>,
-    /// At most this many, 100 unless given.
+    /// At most this many: per page 100 unless given and up to 10,000, of a table all unless given.
     limit: Option<usize>,
+    /// Whether inputs are included, as they are unless this is false.
+    inputs: Option<bool>,
 }
 
 /// One decision by its id
@@ -111,18 +113,28 @@ pub(crate) async fn get(State(app): State<Arc<App>>, Path(id): Path<Uuid>) -> Re
     let now = app.deployments.now();
     let deployment = now.deployments.values().find(|deployment| deployment.id() == record.deployment);
     let deployment = deployment.ok_or_else(missing)?;
-    let version = app.deployments.version(deployment, record.version).await?.ok_or_else(missing)?;
-    Ok(json(&DecisionView::new(&record, &version, &deployment.stored.name)))
+    let names = app.deployments.names(deployment, record.version).await?.ok_or_else(missing)?;
+    Ok(json(&DecisionView::new(&record, &names, &deployment.stored.name)))
 }
 
-/// Decisions of a deployment, page by page
+/// Decisions of a deployment, page by page, or all of them as a table
+///
+/// JSON comes in pages. Accepting `application/x-ndjson`, `text/csv` or `application/vnd.apache.parquet` gives all decisions at once as a
+/// table that `pointsman decide` reads: `id` (the caller's, or else the decision's), `at`, the columns of decisions, `prob_<class>` and
+/// `x_<feature>`.
 #[utoipa::path(
     get,
     path = "/v1/deployments/{deployment}/decisions",
     tag = "decisions",
     params(("deployment" = String, Path, description = "The deployment's name"), ListParams),
     responses(
-        (status = 200, description = "Decisions in the order of their ids", body = Page),
+        (status = 200, description = "Decisions in the order of their ids", content(
+            (Page = "application/json"),
+            (String = "application/x-ndjson"),
+            (String = "text/csv"),
+            (Vec<u8> = "application/vnd.apache.parquet"),
+        )),
+        (status = 406, description = "No accepted format is known", body = Problem, content_type = "application/problem+json"),
         (status = 422, description = "A parameter cannot be used", body = Problem, content_type = "application/problem+json"),
     ),
 )]
@@ -130,64 +142,87 @@ pub(crate) async fn list(
     State(app): State<Arc<App>>,
     Path(name): Path<String>,
     Query(params): Query<ListParams>,
+    headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let now = app.deployments.now();
-    let deployment = now.deployments.get(&name).ok_or_else(|| Problem::no_deployment(&name))?;
-    let action = params.action.clone();
-    let query = params.query(deployment)?;
-    let limit = query.limit;
-    let records = app.store.decisions(query).await?;
-    let next = records.last().filter(|_| records.len() == limit).map(|record| record.id);
-    let versions = versions_of(&app, deployment, &records).await?;
-    let views = records.iter().filter_map(|record| {
-        let version = versions.get(&record.version)?;
-        Some(DecisionView::new(record, version, &name))
-    });
-    let wanted = |view: &DecisionView<'_>| action.as_ref().is_none_or(|action| view.answer.action == action);
-    Ok(json(&Page { decisions: views.filter(wanted).collect(), next }))
+    let deployment = app.deployments.find(&name).ok_or_else(|| Problem::no_deployment(&name))?;
+    let limit = params.limit;
+    let mut query = params.query(&deployment)?;
+    if let Some(format) = export::wanted_format(&headers)? {
+        return export::export(&app, &deployment, query, limit, format).await;
+    }
+    query.limit = limit.unwrap_or(DEFAULT_PAGE);
+    if query.limit > MAX_PAGE {
+        let detail = format!("{} is not a size of a page: give from 1 to {MAX_PAGE}", query.limit);
+        return Err(Problem::invalid("/limit", detail));
+    }
+    let records = app.store.decisions(query.clone()).await?;
+    let next = records.last().filter(|_| query.is_full(&records)).map(|record| record.id);
+    let names = names_of(&app, &deployment, &records).await?;
+    let views = records.iter().filter_map(|record| Some(DecisionView::new(record, names.get(&record.version)?, &name)));
+    Ok(json(&Page { decisions: views.collect(), next }))
 }
 
-/// The versions that made these decisions, by number.
-pub(crate) async fn versions_of(
+/// The names of the versions that made these decisions, by number.
+pub(crate) async fn names_of(
     app: &App,
     deployment: &Deployment,
     records: &[Record],
-) -> Result<HashMap<u32, Arc<Version>>, Problem> {
-    let mut versions = HashMap::new();
+) -> Result<HashMap<u32, Arc<Names>>, Problem> {
+    let mut names = HashMap::new();
     for number in records.iter().map(|record| record.version) {
-        if let Entry::Vacant(place) = versions.entry(number)
-            && let Some(version) = app.deployments.version(deployment, number).await?
+        if let Entry::Vacant(place) = names.entry(number)
+            && let Some(found) = app.deployments.names(deployment, number).await?
         {
-            place.insert(version);
+            place.insert(found);
         }
     }
-    Ok(versions)
+    Ok(names)
+}
+
+/// A time of a request, at its field.
+pub(crate) fn time(text: Option<String>, pointer: &str) -> Result<Option<Time>, Problem> {
+    text.map(|text| text.parse().map_err(|reason: String| Problem::invalid(pointer, reason))).transpose()
 }
 
 impl ListParams {
     fn query(self, deployment: &Deployment) -> Result<LogQuery, Problem> {
-        let time = |text: Option<String>, field: &str| {
-            text.map(|text| text.parse::<Time>().map_err(|reason| Problem::invalid(format!("/{field}"), reason)))
-                .transpose()
-        };
         let tag = self.tag.map(|tag| {
             let pair = tag.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
             pair.ok_or_else(|| Problem::invalid("/tag", format!("{tag:?} is not a tag: give name=value")))
         });
-        let limit = self.limit.unwrap_or(DEFAULT_PAGE);
-        if !(1..=MAX_PAGE).contains(&limit) {
-            return Err(Problem::invalid(
-                "/limit",
-                format!("{limit} is not a size of a page: give from 1 to {MAX_PAGE}"),
-            ));
+        if self.limit == Some(0) {
+            return Err(Problem::invalid("/limit", "0 decisions are none: give at least 1"));
         }
-        let mut query = LogQuery::all(deployment.id(), limit);
-        query.from = time(self.from, "from")?;
-        query.to = time(self.to, "to")?;
+        let mut query = LogQuery::all(deployment.id(), DEFAULT_PAGE);
+        query.from = time(self.from, "/from")?;
+        query.to = time(self.to, "/to")?;
         query.after = self.after;
         query.version = self.version;
+        query.actions = self.action.map(|action| versions_with(&action, deployment)).transpose()?;
         query.cell = self.cell;
         query.tag = tag.transpose()?;
+        query.with_inputs = self.inputs.unwrap_or(true);
         Ok(query)
     }
+}
+
+/// An action of all versions that have it.
+fn versions_with(name: &str, deployment: &Deployment) -> Result<Vec<VersionAction>, Problem> {
+    let (mut found, mut known) = (Vec::new(), BTreeSet::from([UNDETERMINED_NAME.to_owned()]));
+    for stored in &deployment.stored.versions {
+        let damaged = |e: &dyn std::fmt::Display| {
+            Problem::new(Kind::Internal, format!("the task of version {} cannot be read: {e}", stored.number))
+        };
+        let actions = pointsman_table::parse_task(&stored.task).map_err(|e| damaged(&e))?.action_names();
+        let place = actions.iter().position(|action| action == name).and_then(|place| u8::try_from(place).ok());
+        let code = if name == UNDETERMINED_NAME { Some(UNDETERMINED) } else { place };
+        found.extend(code.map(|action| VersionAction { version: stored.number, action }));
+        known.extend(actions);
+    }
+    if !known.contains(name) {
+        let known: Vec<String> = known.into_iter().collect();
+        let detail = format!("no version has the action {name:?}: there are {}", known.join(", "));
+        return Err(Problem::invalid("/action", detail));
+    }
+    Ok(found)
 }

@@ -13,7 +13,7 @@ use super::access::Caller;
 use super::problem::{Kind, Problem};
 use super::{json, parse_json};
 use crate::app::App;
-use crate::deployment::Deployment;
+use crate::deployment::{Deployment, Names};
 use crate::store::{Change, Mode};
 
 /// The longest name of a deployment.
@@ -42,16 +42,17 @@ pub(crate) struct DeploymentView {
 impl From<&Deployment> for DeploymentView {
     fn from(deployment: &Deployment) -> Self {
         let Deployment { stored, active, .. } = deployment;
-        let of_active =
-            |list: fn(&crate::deployment::Version) -> Vec<String>| active.as_deref().map(list).unwrap_or_default();
+        let of_active = |list: fn(&Names) -> &Vec<String>| {
+            active.as_deref().map(|version| list(&version.names).clone()).unwrap_or_default()
+        };
         Self {
             name: stored.name.clone(),
             mode: stored.mode,
             active: stored.active(),
             versions: stored.versions.iter().map(|version| version.number).collect(),
-            classes: of_active(|version| version.policy.classes().to_vec()),
-            features: of_active(|version| version.policy.cells().features().to_vec()),
-            actions: of_active(|version| version.actions.clone()),
+            classes: of_active(|names| &names.classes),
+            features: of_active(|names| &names.features),
+            actions: of_active(|names| &names.actions),
             unavailable: stored.unavailable.iter().cloned().collect(),
         }
     }

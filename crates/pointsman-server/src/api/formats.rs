@@ -7,7 +7,7 @@ use arrow_ipc::writer::StreamWriter;
 use axum::body::Bytes;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use pointsman_table::{Column, ColumnKind, Format, Need, ReadOptions};
+use pointsman_table::{Format, Need, ReadOptions};
 
 use super::access::Caller;
 use super::decide::{Decided, Options, commit};
@@ -16,6 +16,7 @@ use super::problem::{Kind, Problem};
 use crate::app::App;
 use crate::deployment::{Deployment, Version};
 use crate::query::{Query, QueryBody};
+use crate::table;
 
 /// One JSON object per line.
 pub(crate) const NDJSON: &str = "application/x-ndjson";
@@ -118,32 +119,8 @@ fn read_queries(policy: &pointsman::Policy, body: Bytes, most: usize) -> Result<
 
 /// The answers with the columns that `pointsman decide` writes, and the decisions' ids and version.
 fn write_answers(decided: &Decided, version: &Version) -> Result<Vec<u8>, Problem> {
-    let answers = decided.answers(Options::default());
-    let text = |pick: &dyn Fn(usize) -> String| Column::Text((0..answers.len()).map(pick).collect());
-    let real = |pick: &dyn Fn(usize) -> Option<f64>| {
-        Column::Real((0..answers.len()).map(|row| pick(row).unwrap_or(f64::NAN)).collect())
-    };
-    let mut columns = vec![
-        ("decision_id".to_owned(), text(&|row| answers[row].decision_id.map(|id| id.to_string()).unwrap_or_default())),
-        ("version".to_owned(), Column::Count(answers.iter().map(|answer| u64::from(answer.version)).collect())),
-        ("cell".to_owned(), Column::Count(answers.iter().map(|answer| u64::from(answer.cell)).collect())),
-        ("support".to_owned(), text(&|row| answers[row].support.to_owned())),
-        ("action".to_owned(), text(&|row| answers[row].action.to_owned())),
-        ("label".to_owned(), text(&|row| answers[row].label.to_owned())),
-        ("irreducible".to_owned(), real(&|row| answers[row].irreducible)),
-        ("reducible".to_owned(), real(&|row| answers[row].reducible)),
-    ];
-    let records: Vec<_> = decided.iter().map(|(record, _)| record).collect();
-    for (place, name) in version.actions.iter().enumerate() {
-        let column = format!("cost_{}", name.replacen(':', "_", 1));
-        columns.push((column, real(&|row| records[row].outcome.costs.get(place).copied())));
-    }
-    columns.push(("reason".to_owned(), text(&|row| answers[row].reason.to_owned())));
-    columns.push(("degraded".to_owned(), text(&|row| answers[row].degraded.unwrap_or_default().to_owned())));
-    columns.push(("would".to_owned(), text(&|row| answers[row].would.unwrap_or_default().to_owned())));
-    let declared: Vec<(String, ColumnKind)> =
-        columns.iter().map(|(name, column)| (name.clone(), column.kind())).collect();
-    let values: Vec<Column> = columns.into_iter().map(|(_, column)| column).collect();
+    let columns = table::answer_columns(&decided.answers(Options::default()), &version.names.actions);
+    let (declared, values) = (table::declared(&columns), table::values(columns));
     let failed = |e: &dyn std::fmt::Display| Problem::new(Kind::Internal, format!("the answer cannot be written: {e}"));
     let batch = pointsman_table::record_batch(&declared, &values).map_err(|e| failed(&e))?;
     let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema()).map_err(|e| failed(&e))?;

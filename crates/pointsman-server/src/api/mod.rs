@@ -2,9 +2,11 @@
 //! arithmetic on losses.
 
 pub(crate) mod access;
+pub(crate) mod admin_log;
 pub(crate) mod decide;
 pub(crate) mod decisions;
 pub(crate) mod deployments;
+mod export;
 pub(crate) mod files;
 pub(crate) mod formats;
 pub(crate) mod health;

@@ -48,6 +48,8 @@ pub(crate) enum Kind {
     TooLarge,
     /// The body is in a format that the endpoint does not read.
     UnsupportedType,
+    /// The answer has none of the formats that the request accepts.
+    NotAcceptable,
     /// The key has made too many requests.
     TooManyRequests,
     /// The request took too long.
@@ -70,6 +72,9 @@ impl Kind {
             Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "too-large", "The request is too large"),
             Self::UnsupportedType => {
                 (StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported-type", "The content type is not supported")
+            }
+            Self::NotAcceptable => {
+                (StatusCode::NOT_ACCEPTABLE, "not-acceptable", "There is no answer in an accepted format")
             }
             Self::TooManyRequests => {
                 (StatusCode::TOO_MANY_REQUESTS, "too-many-requests", "The key makes too many requests")

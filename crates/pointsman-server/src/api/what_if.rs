@@ -10,11 +10,10 @@ use pointsman::monitor::WhatIfSummary;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::decisions::versions_of;
+use super::decisions::{names_of, time};
 use super::problem::{Kind, Problem};
 use super::{json, parse_json};
 use crate::app::App;
-use crate::clock::Time;
 use crate::deployment::Deployment;
 use crate::replay::Replay;
 use crate::store::{LogQuery, Sha256};
@@ -114,15 +113,10 @@ pub(crate) async fn what_if(
     Path(name): Path<String>,
     body: Bytes,
 ) -> Result<Response, Problem> {
-    let deployment = {
-        let now = app.deployments.now();
-        Arc::clone(now.deployments.get(&name).ok_or_else(|| Problem::no_deployment(&name))?)
-    };
+    let deployment = app.deployments.find(&name).ok_or_else(|| Problem::no_deployment(&name))?;
     let WhatIfBody { from, to, task, router, version } = parse_json(&body)?;
-    let time = |text: Option<String>, field: &str| {
-        text.map(|text| text.parse::<Time>().map_err(|reason| Problem::invalid(field, reason))).transpose()
-    };
     let mut query = LogQuery::all(deployment.id(), PAGE);
+    query.with_inputs = false;
     (query.from, query.to) = (time(from, "/from")?, time(to, "/to")?);
     let policy = asked_policy(&app, &deployment, task, router, version).await?;
     let mut replay = Replay::new(Arc::new(policy));
@@ -130,10 +124,10 @@ pub(crate) async fn what_if(
         let records = app.store.decisions(query.clone()).await?;
         let Some(last) = records.last() else { break };
         query.after = Some(last.id);
-        let is_last = records.len() < query.limit;
-        let versions = versions_of(&app, &deployment, &records).await?;
+        let is_last = !query.is_full(&records);
+        let names = names_of(&app, &deployment, &records).await?;
         let work = move || {
-            let added = replay.add(&records, &versions);
+            let added = replay.add(&records, &names);
             (replay, added)
         };
         let done = tokio::task::spawn_blocking(work).await.map_err(|e| Problem::new(Kind::Internal, e.to_string()))?;

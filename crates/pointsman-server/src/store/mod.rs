@@ -17,7 +17,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::clock::Time;
-pub use record::{Appended, Degradation, LogQuery, Outcome, Record, UNDETERMINED};
+pub use record::{Appended, Degradation, LogQuery, Outcome, Record, UNDETERMINED, VersionAction};
 pub use registry::{
     AdminEntry, Change, ChangeError, Changed, DeploymentId, Key, Mode, NewVersion, Registry, Scope, Sha256,
     StoredDeployment, StoredVersion,
@@ -59,7 +59,7 @@ pub trait Store: std::fmt::Debug + Send + Sync {
     /// The decision of an id.
     fn decision(&self, id: Uuid) -> Reply<'_, Option<Record>>;
 
-    /// Decisions in the order of their ids.
+    /// A page of decisions in the order of their ids; [`LogQuery::is_full`] says whether there may be more.
     fn decisions(&self, query: LogQuery) -> Reply<'_, Vec<Record>>;
 
     /// The largest id in the log.

@@ -66,6 +66,16 @@ pub struct Outcome {
     pub reason: Reason,
 }
 
+impl Record {
+    /// The memory that it takes, in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let texts = [&self.client_id, &self.tags, &self.input].into_iter().flatten().map(String::len).sum::<usize>();
+        let numbers = self.prediction.len() + self.features.len() + self.outcome.costs.len();
+        size_of::<Self>() + texts + numbers * size_of::<f64>()
+    }
+}
+
 impl Outcome {
     /// The action that the policy chose, whether or not it was answered.
     #[must_use]
@@ -123,7 +133,16 @@ pub enum Appended {
     Existing(Box<Record>),
 }
 
-/// Which decisions of the log to read.
+/// An action of a version: its place among the actions of the version's task, or [`UNDETERMINED`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VersionAction {
+    /// The number of the version.
+    pub version: u32,
+    /// The action.
+    pub action: u8,
+}
+
+/// Which decisions of the log to read. A store applies all conditions itself, so that a page is full if enough decisions meet them.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct LogQuery {
@@ -137,19 +156,40 @@ pub struct LogQuery {
     pub after: Option<Uuid>,
     /// Decisions of this version.
     pub version: Option<u32>,
+    /// Decisions that were answered with one of these actions.
+    pub actions: Option<Vec<VersionAction>>,
     /// Decisions whose cell is this one.
     pub cell: Option<u32>,
     /// Decisions with this tag.
     pub tag: Option<(String, String)>,
+    /// Whether the inputs are read too; without them, [`Record::input`] is `None`.
+    pub with_inputs: bool,
     /// At most this many.
     pub limit: usize,
+    /// The page ends with the record that makes it this large, in bytes, since inputs may be large.
+    pub max_bytes: usize,
 }
 
 impl LogQuery {
+    /// The size at which a page ends unless another one is given, in bytes.
+    const MAX_BYTES: usize = 32 << 20;
+
     /// All decisions of a deployment, this many at a time.
     #[must_use]
     pub fn all(deployment: DeploymentId, limit: usize) -> Self {
-        Self { deployment, from: None, to: None, after: None, version: None, cell: None, tag: None, limit }
+        Self {
+            deployment,
+            from: None,
+            to: None,
+            after: None,
+            version: None,
+            actions: None,
+            cell: None,
+            tag: None,
+            with_inputs: true,
+            limit,
+            max_bytes: Self::MAX_BYTES,
+        }
     }
 
     /// The first id that may be read, and the first that may not.
@@ -158,5 +198,21 @@ impl LogQuery {
         let from = self.from.map_or(Uuid::nil(), Time::first_id);
         let next = self.after.map_or(Uuid::nil(), |id| Uuid::from_u128(id.as_u128().saturating_add(1)));
         (from.max(next), self.to.map(Time::first_id))
+    }
+
+    /// Whether a page has as many records as it may have. Otherwise there are no more that meet the conditions.
+    #[must_use]
+    pub fn is_full(&self, page: &[Record]) -> bool {
+        self.full_length(page).is_some()
+    }
+
+    /// The length of the shortest full page that these records begin with.
+    pub(super) fn full_length(&self, records: &[Record]) -> Option<usize> {
+        let mut bytes = 0;
+        let place = records.iter().enumerate().position(|(place, record)| {
+            bytes += record.bytes();
+            place + 1 >= self.limit || bytes >= self.max_bytes
+        });
+        place.map(|place| place + 1)
     }
 }

@@ -10,7 +10,7 @@ use pointsman_server::store::postgres::PostgresStore;
 use pointsman_server::store::sqlite::SqliteStore;
 use pointsman_server::store::{
     Appended, Change, ChangeError, Degradation, DeploymentId, LogQuery, NewVersion, Outcome, Record, Scope, Settings,
-    Sha256, Store, StoreError,
+    Sha256, Store, StoreError, VersionAction,
 };
 use pointsman_testing::postgres;
 use uuid::Uuid;
@@ -93,6 +93,7 @@ async fn pages_have_every_decision_once(store: &dyn Store) {
     let make = |i: u32| {
         let mut record = Record { deployment, version: 1 + i % 2, ..record(&ids, None) };
         record.outcome.cell = i % 3;
+        record.outcome.action = (i % 7) as u8;
         record.tags = Some(format!(r#"{{"part":"{}"}}"#, i % 5));
         record
     };
@@ -124,6 +125,19 @@ async fn pages_have_every_decision_once(store: &dyn Store) {
     assert_eq!(read(query.clone()).await, wanted(&|i| i % 2 == 1 && i % 3 == 1));
     query.tag = Some(("part".to_owned(), "4".to_owned()));
     assert_eq!(read(query).await, wanted(&|i| i % 2 == 1 && i % 3 == 1 && i % 5 == 4));
+    let mut query = LogQuery::all(deployment, 16);
+    query.actions = Some(vec![VersionAction { version: 1, action: 4 }, VersionAction { version: 2, action: 3 }]);
+    assert_eq!(read(query.clone()).await, wanted(&|i| i % 7 == if i % 2 == 0 { 4 } else { 3 }));
+    query.actions = Some(Vec::new());
+    assert!(read(query).await.is_empty());
+    // Pages end where they are large, and inputs are left out if they are not wanted.
+    let mut query = LogQuery::all(deployment, 100);
+    query.max_bytes = 5 * records[0].bytes();
+    let page = store.decisions(query.clone()).await.unwrap();
+    assert!((2..20).contains(&page.len()) && query.is_full(&page), "{} records", page.len());
+    assert_eq!(read(query.clone()).await, wanted(&|_| true));
+    query.with_inputs = false;
+    assert!(store.decisions(query).await.unwrap().iter().all(|record| record.input.is_none()));
     let mut query = LogQuery::all(deployment, 100);
     query.to = Some(Time(0));
     assert!(read(query.clone()).await.is_empty());

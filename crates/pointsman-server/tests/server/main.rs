@@ -2,6 +2,7 @@
 
 mod conformance;
 mod decide;
+mod export;
 mod formats;
 mod operation;
 mod postgres;

@@ -164,3 +164,27 @@ async fn the_interface_is_described() {
         }
     }
 }
+
+#[tokio::test]
+async fn changes_are_listed_to_administrators() {
+    let service = Service::with(Settings::new(Access::Keys)).await;
+    let admin = add_key(&service, "admin", &[Scope::Admin], None).await;
+    let read = add_key(&service, "read", &[Scope::Read, Scope::Decide], None).await;
+    for name in ["a", "b", "c"] {
+        let put = Request::put(format!("/v1/deployments/{name}")).header("authorization", format!("Bearer {admin}"));
+        assert!(service.send(put.body(Body::empty()).unwrap()).await.status.is_success());
+    }
+    with_key(&service, "GET", "/v1/admin/log", None).await.problem(401);
+    with_key(&service, "GET", "/v1/admin/log", Some(&read)).await.problem(403);
+    let page = with_key(&service, "GET", "/v1/admin/log", Some(&admin)).await.ok();
+    let entries = page["entries"].as_array().unwrap();
+    let what: Vec<&str> = entries.iter().map(|entry| entry["what"].as_str().unwrap()).collect();
+    assert_eq!(what[2..], ["put deployment a", "put deployment b", "put deployment c"]);
+    assert_eq!(entries[2]["by"], "admin");
+    assert!(entries[0]["time"].as_str().unwrap().ends_with('Z'));
+    assert!(page["next"].is_null());
+    let first = with_key(&service, "GET", "/v1/admin/log?limit=3", Some(&admin)).await.ok();
+    let rest = with_key(&service, "GET", &format!("/v1/admin/log?after={}", first["next"]), Some(&admin)).await.ok();
+    assert_eq!(rest["entries"].as_array().unwrap()[..], entries[3..]);
+    with_key(&service, "GET", "/v1/admin/log?limit=0", Some(&admin)).await.problem(422);
+}

@@ -3,8 +3,10 @@
 use std::io;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array};
-use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
+use arrow_array::{
+    ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray, UInt64Array,
+};
+use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
 
 use crate::arrow::plain;
 use crate::error::{Error, Misfit, Result};
@@ -20,6 +22,12 @@ pub enum ColumnKind {
     Real,
     /// Counts.
     Count,
+    /// Whole numbers with a sign, which more programs read from Parquet than counts.
+    Integer,
+    /// Times.
+    Time,
+    /// JSON values, some of which may be missing.
+    Json,
     /// The kind of a column of an input.
     Input(InputKind),
 }
@@ -34,6 +42,12 @@ pub enum Column {
     Real(Vec<f64>),
     /// Counts.
     Count(Vec<u64>),
+    /// Whole numbers with a sign.
+    Integer(Vec<i64>),
+    /// Times in microseconds since 1970: text such as `2026-01-31T12:00:00Z` in CSV and JSONL.
+    Time(Vec<i64>),
+    /// The texts of JSON values: values of JSONL, text in the other formats.
+    Json(Vec<Option<String>>),
     /// Values of an input, passed on: see [`ReadOptions::keep_columns`](crate::ReadOptions::keep_columns). In formats with types, a column
     /// has the type of its first batch.
     Input(InputColumn),
@@ -47,6 +61,8 @@ impl Column {
             Self::Text(values) => values.len(),
             Self::Real(values) => values.len(),
             Self::Count(values) => values.len(),
+            Self::Integer(values) | Self::Time(values) => values.len(),
+            Self::Json(values) => values.len(),
             Self::Input(column) => column.len(),
         }
     }
@@ -64,10 +80,16 @@ impl Column {
             Self::Text(_) => ColumnKind::Text,
             Self::Real(_) => ColumnKind::Real,
             Self::Count(_) => ColumnKind::Count,
+            Self::Integer(_) => ColumnKind::Integer,
+            Self::Time(_) => ColumnKind::Time,
+            Self::Json(_) => ColumnKind::Json,
             Self::Input(column) => ColumnKind::Input(column.kind()),
         }
     }
 }
+
+/// The time zone of times in Arrow.
+const UTC: &str = "UTC";
 
 /// The Arrow field of a column; that of an input has the type of its first rows.
 pub(super) fn field(name: &str, kind: &ColumnKind, first: Option<&Column>) -> Field {
@@ -75,6 +97,9 @@ pub(super) fn field(name: &str, kind: &ColumnKind, first: Option<&Column>) -> Fi
         (ColumnKind::Text, _) => Field::new(name, DataType::Utf8, false),
         (ColumnKind::Real, _) => Field::new(name, DataType::Float64, true),
         (ColumnKind::Count, _) => Field::new(name, DataType::UInt64, false),
+        (ColumnKind::Integer, _) => Field::new(name, DataType::Int64, false),
+        (ColumnKind::Time, _) => Field::new(name, DataType::Timestamp(TimeUnit::Microsecond, Some(UTC.into())), false),
+        (ColumnKind::Json, _) => Field::new(name, DataType::Utf8, true),
         (ColumnKind::Input(_), Some(Column::Input(column))) => column.field(name),
         (ColumnKind::Input(kind), _) => kind.field(name),
     }
@@ -98,6 +123,11 @@ pub(super) fn arrow_batch(schema: &SchemaRef, columns: &[Column]) -> io::Result<
                 Arc::new(values.iter().map(|x| (!x.is_nan()).then_some(*x)).collect::<Float64Array>())
             }
             Column::Count(values) => Arc::new(UInt64Array::from_iter_values(values.iter().copied())),
+            Column::Integer(values) => Arc::new(Int64Array::from_iter_values(values.iter().copied())),
+            Column::Time(values) => {
+                Arc::new(TimestampMicrosecondArray::from_iter_values(values.iter().copied()).with_timezone(UTC))
+            }
+            Column::Json(values) => Arc::new(values.iter().map(Option::as_deref).collect::<StringArray>()),
             Column::Input(values) => {
                 let array = values.to_arrow(field.data_type());
                 let array = array.map_err(|(row, reason)| Misfit { column: place, row, reason })?;

@@ -4,7 +4,7 @@ mod column;
 mod sink;
 mod text;
 
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -58,13 +58,32 @@ impl TableWriter {
             );
             return Err(Error::file(&name, reason));
         }
-        for (i, (column, kind)) in columns.iter().enumerate() {
-            let nameless = column.is_empty() && !matches!(kind, ColumnKind::Input(_));
-            if nameless || columns[..i].iter().any(|(other, _)| other == column) {
-                return Err(Error::file(&name, format!("column name {} is empty or given twice", shown(column))));
-            }
-        }
-        let out = Output::create(path)?;
+        check_names(&name, columns)?;
+        Self::begin(name, Output::create(path)?, format, compression, columns)
+    }
+
+    /// Begins a table in a stream, such as the body of an answer, which is never held in memory as a whole. Messages call it by its name.
+    ///
+    /// # Errors
+    /// If a column's name is given twice or is empty.
+    pub fn stream(
+        name: impl Into<String>,
+        out: impl Write + Send + 'static,
+        format: Format,
+        columns: &[(String, ColumnKind)],
+    ) -> Result<Self> {
+        let name = name.into();
+        check_names(&name, columns)?;
+        Self::begin(name, Output::Stream(Box::new(out)), format, None, columns)
+    }
+
+    fn begin(
+        name: String,
+        out: Output,
+        format: Format,
+        compression: Option<Compression>,
+        columns: &[(String, ColumnKind)],
+    ) -> Result<Self> {
         let sink = Sink::create(out, format, compression, columns).map_err(|e| Error::io(&name, e))?;
         Ok(Self { name, columns: columns.to_vec(), rows: 0, sink })
     }
@@ -138,4 +157,15 @@ impl TableWriter {
         }
         self.sink.finish().map_err(|e| Error::io(&self.name, e))
     }
+}
+
+/// Refuses names of columns that are given twice, or empty where they are not those of an input.
+fn check_names(name: &str, columns: &[(String, ColumnKind)]) -> Result<()> {
+    for (i, (column, kind)) in columns.iter().enumerate() {
+        let nameless = column.is_empty() && !matches!(kind, ColumnKind::Input(_));
+        if nameless || columns[..i].iter().any(|(other, _)| other == column) {
+            return Err(Error::file(name, format!("column name {} is empty or given twice", shown(column))));
+        }
+    }
+    Ok(())
 }

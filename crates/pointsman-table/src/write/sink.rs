@@ -16,6 +16,9 @@ use crate::compression::{Compression, Encoder};
 use crate::format::Format;
 use crate::npz::NpzWriter;
 
+/// The most bytes of a row group of Parquet: rows with long texts fill it before their number does.
+const MAX_ROW_GROUP_BYTES: usize = 64 << 20;
+
 /// A format being written.
 pub(super) enum Sink {
     /// Text is made batch by batch, so that a batch with a value that cannot be written is not written at all.
@@ -68,6 +71,7 @@ impl Sink {
                 let properties = WriterProperties::builder()
                     .set_compression(::parquet::basic::Compression::SNAPPY)
                     .set_max_row_group_row_count(Some(1 << 18))
+                    .set_max_row_group_bytes(Some(MAX_ROW_GROUP_BYTES))
                     .build();
                 let writer = ArrowWriter::try_new(out, Arc::clone(schema), Some(properties)).map_err(unfit)?;
                 Self::Parquet(Box::new(writer), Arc::clone(schema))

@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use arrow_array::temporal_conversions::timestamp_us_to_datetime;
+
 use super::column::Column;
 use crate::error::misfit;
 
@@ -21,6 +23,9 @@ pub(super) fn csv_rows(delimiter: u8, above: Vec<u8>, columns: &[Column], rows: 
                 Column::Real(values) if values[row].is_nan() => {}
                 Column::Real(values) => write_real(&mut field, values[row])?,
                 Column::Count(values) => write!(field, "{}", values[row])?,
+                Column::Integer(values) => write!(field, "{}", values[row])?,
+                Column::Time(values) => field.extend_from_slice(time(values[row])?.as_bytes()),
+                Column::Json(values) => field.extend_from_slice(values[row].as_deref().unwrap_or_default().as_bytes()),
                 Column::Input(values) => values.write_text(row, &mut field).map_err(|e| misfit(place, row, e))?,
             }
             writer.write_field(&field)?;
@@ -36,7 +41,12 @@ pub(super) fn jsonl_rows(keys: &[String], columns: &[Column], rows: usize) -> io
     for row in 0..rows {
         let mut separator = '{';
         for (place, (column, key)) in columns.iter().zip(keys).enumerate() {
-            if matches!(column, Column::Input(values) if !values.has(row)) {
+            let is_missing = match column {
+                Column::Input(values) => !values.has(row),
+                Column::Json(values) => values[row].is_none(),
+                _ => false,
+            };
+            if is_missing {
                 continue;
             }
             write!(out, "{separator}{key}:")?;
@@ -46,12 +56,21 @@ pub(super) fn jsonl_rows(keys: &[String], columns: &[Column], rows: usize) -> io
                 // JSON has no infinities and no NaN: the library writes null.
                 Column::Real(values) => serde_json::to_writer(&mut out, &values[row])?,
                 Column::Count(values) => write!(out, "{}", values[row])?,
+                Column::Integer(values) => write!(out, "{}", values[row])?,
+                Column::Time(values) => serde_json::to_writer(&mut out, &time(values[row])?)?,
+                Column::Json(values) => out.write_all(values[row].as_deref().unwrap_or("null").as_bytes())?,
                 Column::Input(values) => values.write_json(row, &mut out).map_err(|e| misfit(place, row, e))?,
             }
         }
         out.extend_from_slice(if separator == '{' { b"{}\n" } else { b"}\n" });
     }
     Ok(out)
+}
+
+/// A time in microseconds since 1970 as text such as `2026-01-31T12:00:00.5Z`.
+fn time(micros: i64) -> io::Result<String> {
+    let out_of_range = || io::Error::new(io::ErrorKind::InvalidData, format!("{micros} µs since 1970 is not a time"));
+    Ok(format!("{:?}Z", timestamp_us_to_datetime(micros).ok_or_else(out_of_range)?))
 }
 
 /// The shortest text that reads back as the same number.

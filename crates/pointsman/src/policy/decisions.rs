@@ -53,10 +53,18 @@ impl Decisions {
 
     /// Seeds the random draws at the margin of a limit by the rows' ids instead of their content.
     pub fn draw_by_ids(&mut self, policy: &Policy, ids: &[String]) {
+        for (row, id) in ids.iter().enumerate().take(self.len()) {
+            self.draw_by_id(policy, row, id);
+        }
+    }
+
+    /// Seeds the random draw of one row at the margin of a limit by its id instead of its content.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    pub fn draw_by_id(&mut self, policy: &Policy, row: usize, id: &str) {
         if policy.has_limit() {
-            for (row, id) in ids.iter().enumerate().take(self.len()) {
-                self.verdicts[row] = policy.draw_row(self, row, id.bytes().map(u64::from));
-            }
+            self.verdicts[row] = policy.draw_row(self, row, id.bytes().map(u64::from));
         }
     }
 }

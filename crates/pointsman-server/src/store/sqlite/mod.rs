@@ -200,13 +200,13 @@ fn read_decisions(segments: &[Arc<Segment>], query: &LogQuery) -> rusqlite::Resu
     let mut page: Vec<Record> = Vec::new();
     for segment in segments.iter().filter(|segment| segment.overlaps(first, end)) {
         // Ids are made before the commit, so that those of two segments may interleave.
-        let last = page.get(query.limit.wrapping_sub(1)).map(|record| record.id);
+        let last = page.last().filter(|_| query.is_full(&page)).map(|record| record.id);
         if last.is_some_and(|last| !segment.overlaps(first, Some(last))) {
             continue;
         }
         page.extend(segment.rows(query)?);
         page.sort_by_key(|record| record.id);
-        page.truncate(query.limit);
+        page.truncate(query.full_length(&page).unwrap_or(page.len()));
     }
     Ok(page)
 }

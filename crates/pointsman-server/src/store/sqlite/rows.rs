@@ -41,12 +41,17 @@ CREATE TABLE inputs (id BLOB PRIMARY KEY, input TEXT NOT NULL) STRICT, WITHOUT R
 CREATE TABLE closed (ids BLOB) STRICT;
 ";
 
-/// The columns that [`read`] expects, in its order.
-pub(super) const COLUMNS: &str = "decisions.id, at, deployment, version, key, client_id, tags, prediction, features, action, would, \
-     wanted, degraded, label, act, cell, support, irreducible, reducible, costs, margin, reason, inputs.input";
+/// The columns that [`read`] expects, in its order, but for the last one.
+const COLUMNS: &str = "decisions.id, at, deployment, version, key, client_id, tags, prediction, features, action, would, wanted, \
+     degraded, label, act, cell, support, irreducible, reducible, costs, margin, reason";
 
-/// The tables that hold [`COLUMNS`].
-pub(super) const FROM: &str = "decisions LEFT JOIN inputs ON inputs.id = decisions.id";
+/// The beginning of a statement whose rows [`read`] reads, with or without inputs. A condition comes next.
+pub(super) fn select(with_inputs: bool) -> String {
+    match with_inputs {
+        true => format!("SELECT {COLUMNS}, inputs.input FROM decisions LEFT JOIN inputs ON inputs.id = decisions.id"),
+        false => format!("SELECT {COLUMNS}, NULL FROM decisions"),
+    }
+}
 
 const INSERT: &str = "INSERT INTO decisions VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, \
      ?19, ?20, ?21, ?22)";
@@ -85,7 +90,7 @@ pub(super) fn insert(connection: &Connection, record: &Record) -> rusqlite::Resu
     Ok(())
 }
 
-/// Reads the record of a row with [`COLUMNS`].
+/// Reads the record of a row of [`select`].
 pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Record> {
     let degraded = match (row.get(11)?, row.get::<_, Option<u8>>(12)?) {
         (Some(wanted), Some(why)) => Some((wanted, pick(&Degradation::ALL, why, 12)?)),

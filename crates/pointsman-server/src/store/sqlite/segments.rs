@@ -14,7 +14,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 use uuid::Uuid;
 
 use super::super::record::ClientId;
-use super::super::{LogQuery, Record};
+use super::super::{LogQuery, Record, VersionAction};
 use super::rows;
 use crate::clock::Time;
 
@@ -225,43 +225,52 @@ impl Segment {
         let end = end.unwrap_or(Uuid::max());
         let tag = query.tag.as_ref().map(|(name, value)| (tag_path(name), value));
         let sql = format!(
-            "SELECT {} FROM {} WHERE decisions.id >= ?1 AND decisions.id < ?2 AND deployment = ?3 AND (?4 IS NULL OR version = ?4) \
-             AND (?5 IS NULL OR cell = ?5) AND (?6 IS NULL OR tags ->> ?6 = ?7) ORDER BY decisions.id LIMIT ?8",
-            rows::COLUMNS,
-            rows::FROM
+            "{} WHERE decisions.id >= ?1 AND decisions.id < ?2 AND deployment = ?3 AND (?4 IS NULL OR version = ?4) \
+             AND (?5 IS NULL OR cell = ?5) AND (?6 IS NULL OR tags ->> ?6 = ?7){} ORDER BY decisions.id LIMIT ?8",
+            rows::select(query.with_inputs),
+            query.actions.as_deref().map(answered_with).unwrap_or_default(),
         );
         let limit = i64::try_from(query.limit).unwrap_or(i64::MAX);
         self.read(|connection| {
             let mut statement = connection.prepare_cached(&sql)?;
             let (path, value) = tag.as_ref().map(|(path, value)| (path, *value)).unzip();
+            let (first, end) = (first.as_bytes(), end.as_bytes());
             let found = statement.query_map(
-                params![
-                    first.as_bytes(),
-                    end.as_bytes(),
-                    query.deployment.0,
-                    query.version,
-                    query.cell,
-                    path,
-                    value,
-                    limit
-                ],
+                params![first, end, query.deployment.0, query.version, query.cell, path, value, limit],
                 rows::read,
             )?;
-            found.collect()
+            let (mut page, mut bytes) = (Vec::new(), 0);
+            for record in found {
+                let record = record?;
+                bytes += record.bytes();
+                page.push(record);
+                if bytes >= query.max_bytes {
+                    break;
+                }
+            }
+            Ok(page)
         })
     }
 }
 
+/// The condition that a decision was answered with one of these actions.
+fn answered_with(actions: &[VersionAction]) -> String {
+    if actions.is_empty() {
+        return " AND FALSE".to_owned();
+    }
+    let pairs = actions.iter().map(|VersionAction { version, action }| format!("({version}, {action})"));
+    format!(" AND (version, action) IN (VALUES {})", pairs.collect::<Vec<_>>().join(", "))
+}
+
 /// The row of an id, if it is there.
 pub(super) fn find(connection: &Connection, id: Uuid) -> rusqlite::Result<Option<Record>> {
-    let sql = format!("SELECT {} FROM {} WHERE decisions.id = ?1", rows::COLUMNS, rows::FROM);
+    let sql = format!("{} WHERE decisions.id = ?1", rows::select(true));
     connection.prepare_cached(&sql)?.query_row(params![id.as_bytes()], rows::read).optional()
 }
 
 /// The first decision on a caller's id, if there is one.
 pub(super) fn find_client_id(connection: &Connection, client: ClientId<'_>) -> rusqlite::Result<Option<Record>> {
-    let sql =
-        format!("SELECT {} FROM {} WHERE deployment = ?1 AND key = ?2 AND client_id = ?3", rows::COLUMNS, rows::FROM);
+    let sql = format!("{} WHERE deployment = ?1 AND key = ?2 AND client_id = ?3", rows::select(true));
     let ClientId { deployment, key, id } = client;
     connection.prepare_cached(&sql)?.query_row(params![deployment, key, id], rows::read).optional()
 }
