@@ -248,11 +248,11 @@ fn certificates(folder: &Path) {
     };
     for name in ["ca", "other"] {
         openssl(&format!(
-            "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=test -keyout {name}.key -out {name}.pem"
+            "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=test -keyout {name}.key -out {name}.pem"
         ));
     }
     openssl(
-        "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=server -keyout server.key -out server.pem -CA ca.pem -CAkey ca.key \
+        "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=server -keyout server.key -out server.pem -CA ca.pem -CAkey ca.key \
          -addext subjectAltName=IP:127.0.0.1 -addext basicConstraints=critical,CA:FALSE",
     );
 }

@@ -4,20 +4,21 @@
 //! it since it was read, and a notification tells the other processes that it was.
 
 mod connection;
+mod page;
 mod rows;
 mod schema;
 mod tls;
 mod url;
 mod writer;
 
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Row, RowStream};
+use tokio_postgres::{Client, Row};
 use uuid::Uuid;
 
 use super::queue::Queue;
@@ -160,16 +161,6 @@ pub(super) async fn change_at(url: &PostgresUrl, change: Change, by: &str) -> Re
     change_registry(&session, change, by).await
 }
 
-/// Collects records as they arrive, so that a page is in memory once.
-async fn collect(stream: RowStream) -> Result<Vec<Record>, StoreError> {
-    use futures_core::Stream;
-    let (mut stream, mut page) = (pin!(stream), Vec::new());
-    while let Some(row) = std::future::poll_fn(|cx| stream.as_mut().poll_next(cx)).await {
-        page.push(rows::read(&row.map_err(|e| unavailable(&e))?)?);
-    }
-    Ok(page)
-}
-
 impl Store for PostgresStore {
     fn append(&self, records: Arc<Vec<Record>>) -> Reply<'_, Vec<Appended>> {
         Box::pin(self.queue.append(records))
@@ -185,29 +176,8 @@ impl Store for PostgresStore {
 
     fn decisions(&self, query: LogQuery) -> Reply<'_, Vec<Record>> {
         Box::pin(async move {
-            let (first, end) = query.ids();
-            let end = end.unwrap_or(Uuid::max());
-            let sql = format!(
-                "{} WHERE decisions.id >= $1 AND decisions.id < $2 AND deployment = $3 AND ($4 IS NULL OR version = $4) \
-                 AND ($5 IS NULL OR cell = $5) AND ($6 IS NULL OR tags::json ->> $6 = $7) ORDER BY decisions.id LIMIT $8",
-                rows::SELECT
-            );
-            let (tag, value) = query.tag.unzip();
-            let (version, cell) = (query.version.map(i64::from), query.cell.map(i64::from));
-            let limit = i64::try_from(query.limit).unwrap_or(i64::MAX);
-            let parameters: [Typed<'_>; 8] = [
-                (&first, Type::UUID),
-                (&end, Type::UUID),
-                (&query.deployment.0, Type::INT8),
-                (&version, Type::INT8),
-                (&cell, Type::INT8),
-                (&tag, Type::TEXT),
-                (&value, Type::TEXT),
-                (&limit, Type::INT8),
-            ];
             let mut reader = self.pool.get().await?;
-            let stream = reader.client().query_typed_raw(&sql, parameters).await.map_err(|e| unavailable(&e))?;
-            let page = collect(stream).await;
+            let page = page::read(reader.client(), query).await;
             reader.finish(page)
         })
     }

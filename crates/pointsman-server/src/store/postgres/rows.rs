@@ -35,22 +35,25 @@ WITH asked AS (
 )
 SELECT decision FROM taken";
 
-/// The columns that [`read`] expects, in its order.
+/// The columns that [`read`] expects, in its order, but for the last one.
 macro_rules! columns {
     () => {
         "SELECT decisions.id, at, decisions.deployment, version, decisions.key, decisions.client_id, tags, prediction, features, action, \
-         would, wanted, degraded, label, act, cell, support, irreducible, reducible, costs, margin, reason, inputs.input "
+         would, wanted, degraded, label, act, cell, support, irreducible, reducible, costs, margin, reason"
     };
 }
 
 /// Decisions, without a condition.
 pub(super) const SELECT: &str =
-    concat!(columns!(), "FROM pointsman.decisions LEFT JOIN pointsman.inputs ON inputs.id = decisions.id");
+    concat!(columns!(), ", inputs.input FROM pointsman.decisions LEFT JOIN pointsman.inputs ON inputs.id = decisions.id");
+
+/// The same without their inputs.
+pub(super) const SELECT_WITHOUT_INPUTS: &str = concat!(columns!(), ", NULL FROM pointsman.decisions");
 
 /// The first decisions on ids of callers.
 pub(super) const FIND_CLIENT_IDS: &str = concat!(
     columns!(),
-    "FROM unnest($1::int8[], $2::int8[], $3::text[]) AS asked (deployment, key, client_id)
+    ", inputs.input FROM unnest($1::int8[], $2::int8[], $3::text[]) AS asked (deployment, key, client_id)
      JOIN pointsman.client_ids USING (deployment, key, client_id)
      JOIN pointsman.decisions ON decisions.id = client_ids.decision
      LEFT JOIN pointsman.inputs ON inputs.id = client_ids.decision"
