@@ -18,9 +18,9 @@ use crate::{Run, command, finish, parse_csv, workshop};
 const TASK: &str = "abstain = 0.3\n[[route]]\nname = \"expert\"\ncost = 0.05\n";
 
 /// A service in a folder, on a port of its own.
-struct Service {
-    child: Child,
-    url: String,
+pub(crate) struct Service {
+    pub(crate) child: Child,
+    pub(crate) url: String,
 }
 
 impl Drop for Service {
@@ -31,7 +31,7 @@ impl Drop for Service {
 }
 
 impl Service {
-    fn start(folder: &Path, arguments: &[&str]) -> Self {
+    pub(crate) fn start(folder: &Path, arguments: &[&str]) -> Self {
         let mut serve = command();
         serve.current_dir(folder).args(["serve", "--listen", "127.0.0.1:0"]).args(arguments);
         let mut child = serve.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
@@ -44,16 +44,16 @@ impl Service {
         service
     }
 
-    fn client(&self, folder: &Path, arguments: &str) -> Run {
+    pub(crate) fn client(&self, folder: &Path, arguments: &str) -> Run {
         let arguments = arguments.split(' ').chain(["--url", &self.url]);
         finish(command().current_dir(folder).args(arguments))
     }
 
-    fn post(&self, path: &str, body: &Value) -> Option<Value> {
+    pub(crate) fn post(&self, path: &str, body: &Value) -> Option<Value> {
         post(&self.url, path, body)
     }
 
-    fn get(&self, path: &str) -> Value {
+    pub(crate) fn get(&self, path: &str) -> Value {
         let mut response = agent().get(format!("{}{path}", self.url)).call().unwrap();
         serde_json::from_str(&response.body_mut().read_to_string().unwrap()).unwrap()
     }
@@ -68,7 +68,7 @@ fn agent() -> ureq::Agent {
 }
 
 /// The answer, if there is one and it is a success.
-fn post(url: &str, path: &str, body: &Value) -> Option<Value> {
+pub(crate) fn post(url: &str, path: &str, body: &Value) -> Option<Value> {
     let request = agent().post(format!("{url}{path}")).header("content-type", "application/json");
     let mut response = request.send(body.to_string()).ok()?;
     let text = response.body_mut().read_to_string().ok()?;
@@ -76,7 +76,7 @@ fn post(url: &str, path: &str, body: &Value) -> Option<Value> {
 }
 
 /// A service with the deployment `d`.
-fn deployed(folder: &Path, arguments: &[&str]) -> Service {
+pub(crate) fn deployed(folder: &Path, arguments: &[&str]) -> Service {
     fs::write(folder.join("task.toml"), TASK).unwrap();
     let service = Service::start(folder, arguments);
     service.client(folder, "deployments put d").ok();
@@ -304,7 +304,7 @@ fn commands_of_the_book_and_the_readme_run_against_a_service() {
         );
         let commands: Vec<String> = shell_commands(&page)
             .into_iter()
-            .filter(|line| line.contains("localhost") || line.contains("intents") || line.contains("keys "))
+            .filter(|line| ["localhost", "intents", "keys ", "log.parquet"].iter().any(|part| line.contains(part)))
             .collect();
         assert!(commands.len() >= 4, "{commands:?}");
         for line in commands.iter().filter(|line| has_curl || !line.starts_with("curl")) {
