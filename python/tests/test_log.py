@@ -76,8 +76,7 @@ def test_text_has_the_same_numbers(command: Callable[..., str], url: str, tmp_pa
     queries = make_world(100, seed=9)
     decide(url, queries)
     command("decisions", "export", "d", "-o", name, "--url", url, folder=tmp_path)
-    log = pd.read_csv(tmp_path / name, float_precision="round_trip") if name == "log.csv" else pd.read_json(
-        tmp_path / name, lines=True, precise_float=True
-    )
+    path = tmp_path / name
+    log = pd.read_csv(path) if name == "log.csv" else pd.read_json(path, lines=True, precise_float=True)
     assert np.array_equal(log[["prob_0", "prob_1", "prob_2"]].to_numpy(), queries.probs)
     assert log["input"].notna().sum() == 1

@@ -58,6 +58,7 @@ pub(crate) struct WhatIfAnswer {
     /// The share of each action as it would be.
     #[schema(value_type = std::collections::BTreeMap<String, f64>)]
     shares: pointsman::task::Named<f64>,
+    /// What it would cost.
     cost: WhatIfCost,
     /// What changes per cell: `[{cell, name, decisions, changed, expected_cost, difference, difference_standard_error}]`.
     #[schema(value_type = Vec<Object>)]
