@@ -105,7 +105,7 @@ paper:
 
 bench:
 	cargo run --release --locked -p pointsman-bench -- $(ROWS)
-ifneq ($(ROWS),forest)
+ifeq ($(filter forest opening what-if,$(ROWS)),)
 	@$(MAKE) --no-print-directory race
 endif
 
