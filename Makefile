@@ -111,7 +111,7 @@ paper:
 
 bench:
 	cargo run --release --locked -p pointsman-bench -- $(ROWS)
-ifneq ($(ROWS),forest)
+ifeq ($(filter forest opening what-if,$(ROWS)),)
 	@$(MAKE) --no-print-directory race
 endif
 
@@ -146,6 +146,7 @@ $(PUBLIC_API):
 
 api: $(PUBLIC_API)
 	sh docs/api/list.sh docs/api
+	POINTSMAN_WRITE_API=1 cargo test $(FEATURES) --test server api_page
 
 # The tool takes minutes to build, so that it is not needed for the tests; `make api` installs it.
 api-check:

@@ -1,13 +1,15 @@
 //! Benchmarks as ratios to a peer in the same run, since ratios are less noisy than times.
 //!
 //! `make bench` runs everything, `make bench ROWS=1000000` with fewer rows, `make bench ROWS=forest` only forests, `make bench ROWS=opening`
-//! only the opening of files, also of a million rows. Each figure is the median of repeated runs in which peer and subject alternate. No result is treated as a failure.
+//! only the opening of files, also of a million rows, `make bench ROWS=what-if` only logged decisions under another task. Each figure is the
+//! median of repeated runs in which peer and subject alternate. No result is treated as a failure.
 
 mod data;
 mod forest;
 mod lines;
 mod opening;
 mod timing;
+mod what_if;
 
 use std::error::Error;
 use std::fs::File;
@@ -32,6 +34,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         opening::run(&mut lines, 50_000, "150 ms")?;
         return opening::run(&mut lines, 1_000_000, "1 s");
     }
+    if rows == what_if::ALONE {
+        return what_if::run(&mut lines);
+    }
     if rows == "forest" {
         return forest::run(&mut lines);
     }
@@ -45,6 +50,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     single(&mut lines, &policy)?;
     compile(&mut lines, &router, task)?;
     calibrate(&mut lines)?;
+    what_if::run(&mut lines)?;
     forest::run(&mut lines)?;
     lines.write()
 }

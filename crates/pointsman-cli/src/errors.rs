@@ -2,8 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use pointsman::error::TaskError;
 use pointsman::{Policy, Router, Task};
 use pointsman_table::Frame;
+
+use crate::args::TaskArgs;
+use crate::failure::Hint;
+use crate::flags::{self, shell_quoted};
 
 /// Compiles a router for a task; an error names the router's file, or the task's if the task is at fault.
 pub(crate) fn compile(router: &Router, task: &Task, path: &Path, file: Option<&PathBuf>) -> anyhow::Result<Policy> {
@@ -45,4 +50,27 @@ pub(crate) fn in_router(error: pointsman::Error, path: &Path) -> anyhow::Error {
 /// An error of the operating system, with the path it is about.
 pub(crate) fn in_file(path: &Path, error: std::io::Error) -> anyhow::Error {
     pointsman_table::Error::Io { file: path.display().to_string(), source: error }.into()
+}
+
+/// An error of a task that a policy cannot answer, with the command that writes a policy that can. The policy itself is kept.
+pub(crate) fn other_policy(error: pointsman::Error, task: &Task, path: &Path, args: &TaskArgs) -> anyhow::Error {
+    let needs_rows = matches!(
+        &error,
+        pointsman::Error::Task(
+            TaskError::OtherPolicyFile { .. } | TaskError::OtherOracle { .. } | TaskError::LimitNeedsRows
+        )
+    );
+    let error = pointsman_table::Error::File { file: path.display().to_string(), reason: error.to_string() };
+    let task = if args.task.is_empty() { flags::of_task(task) } else { flags::task(args) };
+    let command = format!("pointsman compile ROUTER{task} -o {}", shell_quoted(&beside(path)));
+    match needs_rows {
+        true => anyhow::Error::from(error).context(Hint(command)),
+        false => error.into(),
+    }
+}
+
+/// The path of a second policy beside a policy: `policy-2.safetensors` beside `policy.safetensors`.
+fn beside(policy: &Path) -> PathBuf {
+    let stem = policy.file_stem().unwrap_or_default().to_string_lossy();
+    policy.with_file_name(format!("{stem}-2.safetensors"))
 }

@@ -32,6 +32,7 @@ mod show;
 mod stats;
 mod suggest;
 mod task;
+mod what_if;
 mod words;
 
 use std::process::ExitCode;
@@ -65,10 +66,14 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Diagnose(args) => diagnose::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Task(TaskCommand::Check(args)) => check::task::run(&args),
+        Command::WhatIf(args) => what_if::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Deployments(command) => serve::deployments(&command),
         Command::Versions(command) => serve::versions(&command),
+        Command::Decisions(command) => serve::decisions(&command),
+        Command::AdminLog(args) => serve::admin_log(&args),
         Command::Keys(command) => serve::keys(&command),
+        Command::Backup(args) => serve::backup(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Reproduce(args) => reproduce::run(&args),
         Command::Completions { shell } => {

@@ -9,7 +9,8 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::get;
 use tower_http::catch_panic::CatchPanicLayer;
-use utoipa::OpenApi;
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
+use utoipa::{Modify, OpenApi, openapi};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -172,6 +173,7 @@ impl App {
 
 #[derive(OpenApi)]
 #[openapi(
+    modifiers(&Keys),
     info(title = "Pointsman", description = "Decides per query: predict, route to an oracle, or abstain."),
     tags(
         (name = "decisions", description = "Ask for decisions, and read them"),
@@ -183,9 +185,33 @@ impl App {
 )]
 struct Description;
 
+/// The name of the keys in the description of the interface.
+const KEY: &str = "key";
+
+/// Describes that keys are sent as bearer tokens.
+struct Keys;
+
+impl Modify for Keys {
+    fn modify(&self, description: &mut openapi::OpenApi) {
+        let key = SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build());
+        description.components.get_or_insert_default().add_security_scheme(KEY, key);
+    }
+}
+
+/// Describes which scope of a key these operations need.
+fn describe_scope(description: &mut openapi::OpenApi, scope: Scope) {
+    for item in description.paths.paths.values_mut() {
+        let operations = [&mut item.get, &mut item.put, &mut item.post, &mut item.delete];
+        for operation in operations.into_iter().flatten() {
+            operation.security = Some(vec![SecurityRequirement::new(KEY, [scope.name()])]);
+        }
+    }
+}
+
 /// All addresses of the service, and their description.
-fn addresses(app: &Arc<App>) -> (axum::Router, utoipa::openapi::OpenApi) {
-    let guarded = |scope: Scope, routes: OpenApiRouter<Arc<App>>| {
+fn addresses(app: &Arc<App>) -> (axum::Router, openapi::OpenApi) {
+    let guarded = |scope: Scope, mut routes: OpenApiRouter<Arc<App>>| {
+        describe_scope(routes.get_openapi_mut(), scope);
         routes.route_layer(from_fn_with_state(Require { app: Arc::clone(app), scope }, require))
     };
     let limit = |bytes: usize| DefaultBodyLimit::max(bytes);
@@ -238,9 +264,9 @@ async fn within(State(limit): State<Duration>, request: Request, next: Next) -> 
 pub fn app(state: &Arc<App>) -> axum::Router {
     let (router, description) = addresses(state);
     let document = description.to_json().unwrap_or_default();
-    let openapi = move || std::future::ready(([("content-type", "application/json")], document.clone()));
+    let answer = move || std::future::ready(([("content-type", "application/json")], document.clone()));
     router
-        .route("/openapi.json", get(openapi))
+        .route("/openapi.json", get(answer))
         .layer(from_fn_with_state(state.limits.time, within))
         .fallback(|| {
             std::future::ready(Problem::new(Kind::NotFound, "there is nothing at this address: see /openapi.json"))

@@ -100,6 +100,19 @@ impl InputColumn {
         })
     }
 
+    /// The values as text, as CSV has them: empty where a value is missing.
+    ///
+    /// # Errors
+    /// If a value is not text, with its row.
+    pub fn texts(&self) -> Result<Vec<String>, (usize, String)> {
+        let text = |row: usize| {
+            let mut out = Vec::new();
+            self.write_text(row, &mut out).map_err(|error| (row, error.to_string()))?;
+            String::from_utf8(out).map_err(|error| (row, error.to_string()))
+        };
+        (0..self.len()).map(text).collect()
+    }
+
     /// Some of the rows.
     fn keep(&self, kept: &BooleanArray) -> Self {
         // Filtering fails only if the lengths differ, and every array has one row per flag.

@@ -1,8 +1,11 @@
-//! The arguments of `deployments` and `versions`: clients of a service that runs.
+//! The arguments of `deployments`, `versions`, `decisions` and `admin-log`: clients of a service that runs.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use pointsman_table::Format;
+
+use crate::suggest::{self, suggest};
 
 /// Which service, and by which key.
 #[derive(Debug, Args)]
@@ -121,6 +124,75 @@ pub(crate) struct ActivateArgs {
     /// The version's number
     #[arg(value_name = "VERSION")]
     pub(crate) version: u32,
+    #[command(flatten)]
+    pub(crate) client: ClientArgs,
+}
+
+/// What can be done with logged decisions.
+#[derive(Debug, Subcommand)]
+pub(crate) enum DecisionsCommand {
+    /// Write the logged decisions of a deployment to a file: a table that decide, evaluate and what-if read
+    #[command(after_help = "\
+The table has one row per decision: id (the caller's, or else the decision's), at, deployment, \
+decision_id, version, the columns that decide writes, degraded, would (in shadow mode), wanted, \
+margin, prob_<class>, x_<feature>, tags and input. A file is written whole or not at all.
+
+Examples:
+  pointsman decisions export intents -o log.parquet
+  pointsman decisions export intents -o routed.csv --action route:expert \\
+      --from 2026-01-01T00:00:00Z
+  pointsman decisions export intents -o - --output-format jsonl --no-inputs")]
+    Export(ExportArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// The deployment's name
+    #[arg(value_name = "DEPLOYMENT")]
+    pub(crate) name: String,
+    /// Where to write the decisions: .parquet, .csv or .jsonl (- is standard output)
+    #[arg(short, long, value_name = "OUT", value_hint = ValueHint::FilePath)]
+    pub(crate) output: PathBuf,
+    /// The format: parquet, csv or jsonl [default: by extension, csv on standard output]
+    #[arg(long, value_name = "FORMAT", value_parser = suggest::<Format>(suggest::FORMATS), hide_possible_values = true)]
+    pub(crate) output_format: Option<Format>,
+    /// Decisions from this time on, as in 2026-01-31T12:00:00Z, or seconds since 1970
+    #[arg(long, value_name = "TIME")]
+    pub(crate) from: Option<String>,
+    /// Decisions before this time
+    #[arg(long, value_name = "TIME")]
+    pub(crate) to: Option<String>,
+    /// Decisions that were answered with this action: predict, route:NAME, abstain or undetermined
+    #[arg(long, value_name = "ACTION")]
+    pub(crate) action: Option<String>,
+    /// Decisions of this cell
+    #[arg(long, value_name = "CELL")]
+    pub(crate) cell: Option<u32>,
+    /// Decisions with this tag
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) tag: Option<String>,
+    /// Decisions of this version
+    #[arg(long, value_name = "N")]
+    pub(crate) version: Option<u32>,
+    /// At most this many decisions, the oldest first
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<u64>,
+    /// Leave out the inputs
+    #[arg(long)]
+    pub(crate) no_inputs: bool,
+    #[command(flatten)]
+    pub(crate) client: ClientArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  pointsman admin-log --after 100")]
+pub(crate) struct AdminLogArgs {
+    /// Entries after the one with this number
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    pub(crate) after: u64,
+    /// At most this many entries
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) limit: u32,
     #[command(flatten)]
     pub(crate) client: ClientArgs,
 }

@@ -11,21 +11,25 @@ mod simulate;
 mod table;
 mod task;
 mod values;
+mod what_if;
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand};
 
 pub(crate) use calibrate::{CalibrateArgs, KnownItems, MergeArgs};
-pub(crate) use client::{ClientArgs, DeploymentsCommand, ModeArg, VersionsCommand};
+pub(crate) use client::{
+    AdminLogArgs, ClientArgs, DecisionsCommand, DeploymentsCommand, ExportArgs, ModeArg, VersionsCommand,
+};
 pub(crate) use compile::CompileArgs;
 pub(crate) use decide::{DecideArgs, Keep, PlanArgs};
 pub(crate) use evaluate::{CompareArgs, DiagnoseArgs, EvaluateArgs};
 pub(crate) use inspect::{CheckArgs, ShowArgs, SortKey};
-pub(crate) use serve::{KeysCommand, LogFormat, ServeArgs, ServiceArgs};
+pub(crate) use serve::{BackupArgs, KeysCommand, LogFormat, ServeArgs, ServiceArgs};
 pub(crate) use simulate::{DemoArgs, ReproduceArgs};
 pub(crate) use table::{TableArgs, VotesArgs};
 pub(crate) use task::TaskArgs;
 pub(crate) use values::{CapArg, RouteArg};
+pub(crate) use what_if::WhatIfArgs;
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -79,6 +83,8 @@ pub(crate) enum Command {
     /// Verify task files and describe them in words
     #[command(subcommand)]
     Task(TaskCommand),
+    /// Decide logged queries by another task or router: what would change, and what that is expected to cost
+    WhatIf(WhatIfArgs),
     /// Decide over HTTP: every decision is committed before it is answered
     Serve(ServeArgs),
     /// List, create and change the deployments of a service that runs
@@ -87,9 +93,16 @@ pub(crate) enum Command {
     /// List, add, activate and roll back the policy versions of a deployment
     #[command(subcommand)]
     Versions(VersionsCommand),
+    /// Export the logged decisions of a deployment
+    #[command(subcommand)]
+    Decisions(DecisionsCommand),
+    /// List who changed deployments, versions and keys of a service, and when
+    AdminLog(AdminLogArgs),
     /// Make, list and disable access keys of the service
     #[command(subcommand)]
     Keys(KeysCommand),
+    /// Copy the service's store into a folder, also while the service runs
+    Backup(BackupArgs),
     /// Calibrate, decide and evaluate on simulated data, explaining each step
     Demo(DemoArgs),
     /// Repeat the paper's experiments (needs a build with the feature lab)

@@ -93,3 +93,22 @@ pub(crate) struct DisableKeyArgs {
     #[command(flatten)]
     pub(crate) service: ServiceArgs,
 }
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Every decision that was answered before is in the copy, which is a store of its own. To restore it, \
+stop the service, put the copy in the place of the store, and start the service.
+
+Examples:
+  pointsman backup -o backup-2026-01-31
+  pointsman serve --store sqlite:backup-2026-01-31/pointsman.db")]
+pub(crate) struct BackupArgs {
+    /// The folder to write, which must be new
+    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) output: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) service: ServiceArgs,
+}

@@ -9,11 +9,9 @@ mod tally;
 mod write;
 
 use std::io;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use anyhow::bail;
-use pointsman::error::TaskError;
 use pointsman::monitor::Traffic;
 use pointsman::policy::{CapUse, Caps, TallySummary};
 use pointsman::{Policy, Router, Task};
@@ -21,7 +19,7 @@ use pointsman_table::{Batches, DecisionExtras, Need, ReadOptions, Rereadable, Ro
 
 use crate::args::{DecideArgs, Keep};
 use crate::certified::Certified;
-use crate::failure::{Bug, Hint};
+use crate::failure::Bug;
 use crate::flags::{self, shell_quoted};
 use crate::output::Output;
 use crate::progress::Progress;
@@ -105,7 +103,14 @@ fn load(args: &DecideArgs, task: &Task) -> anyhow::Result<(Arc<Policy>, Option<R
         RouterOrPolicy::Policy(policy) => {
             refuse_rows(args)?;
             let task = without(task::beside_policy(&policy, task, &args.task)?)?;
-            Ok((Arc::new(policy.reprice(&task).map_err(|error| other_policy(error, &task, args))?), None))
+            Ok((
+                Arc::new(
+                    policy
+                        .reprice(&task)
+                        .map_err(|error| errors::other_policy(error, &task, &args.router, &args.task))?,
+                ),
+                None,
+            ))
         }
         RouterOrPolicy::Router(router) => {
             let task = without(task.clone())?;
@@ -127,29 +132,6 @@ fn refuse_rows(args: &DecideArgs) -> anyhow::Result<()> {
         "{}: is a policy, which has no calibration rows, and {flag} needs them: give the router from which it was compiled",
         args.router.display()
     )
-}
-
-/// An error of a task that a policy cannot answer, with the command that writes a policy that can. The policy itself is kept.
-fn other_policy(error: pointsman::Error, task: &Task, args: &DecideArgs) -> anyhow::Error {
-    let needs_rows = matches!(
-        &error,
-        pointsman::Error::Task(
-            TaskError::OtherPolicyFile { .. } | TaskError::OtherOracle { .. } | TaskError::LimitNeedsRows
-        )
-    );
-    let error = pointsman_table::Error::File { file: args.router.display().to_string(), reason: error.to_string() };
-    let task = if args.task.task.is_empty() { flags::of_task(task) } else { flags::task(&args.task) };
-    let command = format!("pointsman compile ROUTER{task} -o {}", shell_quoted(&beside(&args.router)));
-    match needs_rows {
-        true => anyhow::Error::from(error).context(Hint(command)),
-        false => error.into(),
-    }
-}
-
-/// The path of a second policy beside a policy: `policy-2.safetensors` beside `policy.safetensors`.
-fn beside(policy: &Path) -> PathBuf {
-    let stem = policy.file_stem().unwrap_or_default().to_string_lossy();
-    policy.with_file_name(format!("{stem}-2.safetensors"))
 }
 
 /// The table of queries, and how it is read.

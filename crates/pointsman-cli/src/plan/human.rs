@@ -46,15 +46,14 @@ pub(super) fn print(
     );
     paragraph(&mut *out, 0, &text)?;
     writeln!(out)?;
+    // A list of items says itself which labels to buy.
+    if listed.is_none_or(|listed| listed.items == 0) {
+        paragraph(&mut *out, 2, &advice(router, found, unit, args, buying))?;
+        writeln!(out)?;
+    }
     print_cells(out, router, found, buying)?;
     writeln!(out)?;
-    print_legend(out, found, unit)?;
-    // A list of items says itself which labels to buy.
-    if listed.is_some_and(|listed| listed.items > 0) {
-        return Ok(());
-    }
-    writeln!(out)?;
-    paragraph(out, 2, &advice(router, found, unit, args, buying))
+    print_legend(out, found, unit)
 }
 
 fn print_cells(out: &mut impl Write, router: &Router, found: &Plan, buying: Buying<'_>) -> io::Result<()> {
@@ -235,7 +234,7 @@ fn fewer_in_words(found: &Plan, bought: &Purchase) -> &'static str {
     let is_fewer = |offer: &Offer| listed.iter().any(|all| all.cell == offer.cell && offer.labels < all.labels);
     match bought.offers.iter().any(is_fewer) {
         true => {
-            " Where these are fewer labels than listed above, further ones cost more than they are expected to save."
+            " Where these are fewer labels than listed below, further ones cost more than they are expected to save."
         }
         false => "",
     }

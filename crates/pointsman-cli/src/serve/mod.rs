@@ -1,25 +1,41 @@
-//! `pointsman serve` and its clients (`keys`, `deployments`, `versions`), if the build has the feature `serve`.
+//! `pointsman serve` and its clients (`keys`, `deployments`, `versions`, `decisions`, `admin-log`, `backup`), if the build has the feature `serve`.
 
 #[cfg(feature = "serve")]
+mod admin_log;
+#[cfg(feature = "serve")]
+mod backup;
+#[cfg(feature = "serve")]
 mod client;
+#[cfg(feature = "serve")]
+mod decisions;
+#[cfg(feature = "serve")]
+mod deployments;
 #[cfg(feature = "serve")]
 mod keys;
 #[cfg(feature = "serve")]
 mod run;
 
 #[cfg(feature = "serve")]
-pub(crate) use client::{deployments, versions};
+pub(crate) use admin_log::run as admin_log;
+#[cfg(feature = "serve")]
+pub(crate) use backup::run as backup;
+#[cfg(feature = "serve")]
+pub(crate) use decisions::run as decisions;
+#[cfg(feature = "serve")]
+pub(crate) use deployments::{deployments, versions};
 #[cfg(feature = "serve")]
 pub(crate) use keys::run as keys;
 #[cfg(feature = "serve")]
 pub(crate) use run::run;
 
 #[cfg(not(feature = "serve"))]
-pub(crate) use without::{deployments, keys, run, versions};
+pub(crate) use without::{admin_log, backup, decisions, deployments, keys, run, versions};
 
 #[cfg(not(feature = "serve"))]
 mod without {
-    use crate::args::{DeploymentsCommand, KeysCommand, ServeArgs, VersionsCommand};
+    use crate::args::{
+        AdminLogArgs, BackupArgs, DecisionsCommand, DeploymentsCommand, KeysCommand, ServeArgs, VersionsCommand,
+    };
     use crate::failure::Hint;
 
     pub(crate) fn run(_: &ServeArgs) -> anyhow::Result<()> {
@@ -35,6 +51,18 @@ mod without {
     }
 
     pub(crate) fn versions(_: &VersionsCommand) -> anyhow::Result<()> {
+        Err(no_service())
+    }
+
+    pub(crate) fn decisions(_: &DecisionsCommand) -> anyhow::Result<()> {
+        Err(no_service())
+    }
+
+    pub(crate) fn admin_log(_: &AdminLogArgs) -> anyhow::Result<()> {
+        Err(no_service())
+    }
+
+    pub(crate) fn backup(_: &BackupArgs) -> anyhow::Result<()> {
         Err(no_service())
     }
 

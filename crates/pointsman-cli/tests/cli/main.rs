@@ -22,6 +22,8 @@ mod formats;
 mod interrupt;
 mod keep;
 mod licences;
+#[cfg(all(unix, feature = "serve"))]
+mod log;
 mod merge;
 mod mistakes;
 mod narrow;
@@ -42,6 +44,7 @@ mod show;
 mod tables;
 mod task;
 mod way_in;
+mod what_if;
 mod wording;
 mod world;
 

@@ -230,7 +230,7 @@ fn commands_of_the_book_and_the_readme_run_against_a_service() {
         );
         let commands: Vec<String> = shell_commands(&page)
             .into_iter()
-            .filter(|line| line.contains("localhost") || line.contains("intents") || line.contains("keys "))
+            .filter(|line| ["localhost", "intents", "keys ", "log.parquet"].iter().any(|part| line.contains(part)))
             .collect();
         assert!(commands.len() >= 4, "{commands:?}");
         for line in commands.iter().filter(|line| has_curl || !line.starts_with("curl")) {

@@ -12,7 +12,7 @@ pub(super) fn measure(problem: &Problem) -> Result<Value> {
         let mut variant = Map::new();
         for loss in &problem.losses {
             let policy = router.policy(&two_way(loss)?)?;
-            let replay = policy.replay(&problem.test)?;
+            let replay = policy.replay_uncorrected(&problem.test)?;
             let mut numbers = json!({ "correlation": correlations(&replay.correlations()) });
             if *loss == problem.own_loss {
                 let cells = replay.cell_losses();

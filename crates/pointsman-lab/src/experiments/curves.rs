@@ -23,7 +23,7 @@ impl Curves {
     /// cells' reducible loss in hindsight.
     pub(super) fn new(router: &Router, loss: &Loss, test: &Table) -> Result<Self> {
         let policy = router.policy(&two_way(loss)?)?;
-        let replay = policy.replay(test)?;
+        let replay = policy.replay_uncorrected(test)?;
         let mut curves = Self { replay, rankings: Vec::new(), policy };
         curves.add("higher-order", &estimated_reducible(&curves.policy, test)?)?;
         curves.add("total-uncertainty", &served_entropies(&curves.policy, test)?)?;
@@ -46,7 +46,7 @@ impl Curves {
 
     /// The reducible loss of each test row, as predicted by a supervised router trained on the same loss.
     pub(super) fn supervised(&self, calibration: &Table, test: &Table, trees: usize) -> Result<Vec<f64>> {
-        Ok(Supervised::fit(calibration, &self.policy.replay(calibration)?, trees)?.scores(test))
+        Ok(Supervised::fit(calibration, &self.policy.replay_uncorrected(calibration)?, trees)?.scores(test))
     }
 
     /// The gain of every ranking except random (0) and point-wise optimal (1).

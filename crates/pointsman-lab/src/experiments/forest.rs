@@ -53,5 +53,5 @@ pub(super) fn measure(problem: &Problem, settings: &Settings) -> Result<Value> {
 fn ranking_gain(router: &Router, loss: &Loss, estimator: Estimator, test: &Table) -> Result<Value> {
     let policy = router.policy(&two_way(loss)?.estimator(estimator))?;
     let scores = estimated_reducible(&policy, test)?;
-    Ok(json!(policy.replay(test)?.routing_curve(&scores)?.gain))
+    Ok(json!(policy.replay_uncorrected(test)?.routing_curve(&scores)?.gain))
 }

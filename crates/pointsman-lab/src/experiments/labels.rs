@@ -173,7 +173,7 @@ fn compare_estimator(
     };
     let policy = router.policy(&task(0.0)?)?;
     let rows: f64 = known.iter().map(|known| known.1).sum();
-    let replay = policy.replay(&problem.test)?;
+    let replay = policy.replay_uncorrected(&problem.test)?;
     let (mut over, mut under, mut cost) = (0.0, 0.0, 0.0);
     for &price in prices {
         let policy = policy.reprice(&task(price)?)?;

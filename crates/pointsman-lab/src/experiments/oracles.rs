@@ -16,6 +16,10 @@ const PANEL_SIZES: [u32; 5] = [1, 2, 3, 5, 9];
 /// The price of one expert's label, in units of the loss.
 pub(crate) const LABEL_PRICE: f64 = 0.01;
 
+/// Positions of the actions in a task with one route.
+const PREDICT: usize = 0;
+const ROUTE: usize = 1;
+
 pub(super) fn measure(problem: &Problem) -> Result<Value> {
     let router = Router::calibrate(&problem.calibration, &problem.partition)?;
     let mut out = Map::new();
@@ -32,29 +36,29 @@ pub(super) fn measure(problem: &Problem) -> Result<Value> {
             let oracle = panel?;
             every = every.route(format!("{experts}"), oracle.clone(), price)?;
             let free = router.policy(&task(&loss).route("panel", oracle.clone(), 0.0)?)?;
-            let replay = free.replay(&problem.test)?;
-            let evaluation = replay.evaluate(&free)?;
+            let replay = free.replay_uncorrected(&problem.test)?;
             let priced = free.reprice(&task(&loss).route("panel", oracle, price)?)?;
             sizes.insert(
                 experts.to_string(),
                 json!({
                     "estimated": expected_route_cost(&free),
-                    "met": evaluation.mean_cost.get("always-route:panel"),
+                    "met": replay.cost_of_actions(&free, &vec![ROUTE; problem.test.rows()])?.mean,
                     "router": replay.cost_of(&priced)?.mean,
                 }),
             );
         }
         let bayes = router.policy(&task(&loss).route("oracle", Oracle::bayes(), 0.0)?)?;
-        let known = bayes.replay(&problem.test)?.evaluate(&bayes)?;
+        let replay = bayes.replay_uncorrected(&problem.test)?;
+        let always = |action: usize| replay.cost_of_actions(&bayes, &vec![action; problem.test.rows()]);
         let all = router.policy(&every)?;
         out.insert(
             loss.to_string(),
             json!({
                 "sizes": sizes,
                 "aggregate": aggregate.to_string(),
-                "irreducible": known.mean_cost.get("always-route:oracle"),
-                "predict": known.mean_cost.get("always-predict"),
-                "router_all_sizes": all.replay(&problem.test)?.cost_of(&all)?.mean,
+                "irreducible": always(ROUTE)?.mean,
+                "predict": always(PREDICT)?.mean,
+                "router_all_sizes": all.replay_uncorrected(&problem.test)?.cost_of(&all)?.mean,
             }),
         );
     }

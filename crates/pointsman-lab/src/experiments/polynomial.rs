@@ -13,6 +13,7 @@
 //! cell) is least.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use pointsman::Loss;
 
@@ -38,9 +39,53 @@ pub(super) struct Polynomial {
     pub(super) distance: f64,
 }
 
+/// The polynomials of all penalties, among which the number of rows per cell decides.
+struct Candidates {
+    /// The place of each vector of label counts in the values.
+    unknowns: BTreeMap<Vec<u32>, usize>,
+    symmetric: bool,
+    /// The probability of each vector of counts at each point of the grid.
+    rows: Vec<Vec<f64>>,
+    /// The entropy at each point.
+    target: Vec<f64>,
+    /// The values of each penalty and the largest distance of their expectation from the entropy.
+    fits: Vec<(Vec<f64>, f64)>,
+}
+
 impl Polynomial {
     /// Fits the polynomial of degree `k` for cells of `rows_per_cell` rows; `None` if it has too many unknowns.
     pub(super) fn fit(loss: &Loss, classes: usize, k: u32, rows_per_cell: f64) -> Option<Self> {
+        let shared = shared_candidates(loss, classes, k);
+        let candidates = shared.get_or_init(|| Candidates::new(loss, classes, k)).as_ref()?;
+        let error = |values: &[f64]| worst_square_error(&candidates.rows, &candidates.target, values, rows_per_cell);
+        let (solution, distance) = candidates.fits.iter().min_by(|a, b| error(&a.0).total_cmp(&error(&b.0)))?;
+        let values = candidates.unknowns.iter().map(|(shape, &at)| (shape.clone(), solution[at])).collect();
+        Some(Self { values, symmetric: candidates.symmetric, distance: *distance })
+    }
+
+    /// The estimate T(N); `None` if the counts do not sum to k.
+    pub(super) fn estimate(&self, counts: &[u32]) -> Option<f64> {
+        self.values.get(&canonical_counts(counts, self.symmetric)).copied()
+    }
+}
+
+/// The candidates of one loss, number of classes and degree, once they are computed; `None` if there are too many unknowns.
+type SharedCandidates = Arc<OnceLock<Option<Candidates>>>;
+
+/// The candidates of a loss, which all problems and seeds with as many classes share.
+fn shared_candidates(loss: &Loss, classes: usize, k: u32) -> SharedCandidates {
+    static ALL: Mutex<Vec<(Loss, usize, u32, SharedCandidates)>> = Mutex::new(Vec::new());
+    let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((.., found)) = all.iter().find(|(of, n, degree, _)| (of, *n, *degree) == (loss, classes, k)) {
+        return found.clone();
+    }
+    let new = SharedCandidates::default();
+    all.push((loss.clone(), classes, k, new.clone()));
+    new
+}
+
+impl Candidates {
+    fn new(loss: &Loss, classes: usize, k: u32) -> Option<Self> {
         let counts = all_counts(classes, k)?;
         let points = simplex_grid(classes);
         let symmetric = points.iter().all(|p| {
@@ -63,23 +108,13 @@ impl Polynomial {
         let rows: Vec<Vec<f64>> =
             points.iter().map(|p| count_probabilities(p, &counts, &unknowns, symmetric)).collect();
         let target: Vec<f64> = points.iter().map(|p| loss.entropy(p)).collect();
-        let mut fits =
-            PENALTIES.iter().filter_map(|&penalty| minimise_largest_distance(&rows, &target, &plugin, penalty));
+        let fit = |&penalty: &f64| minimise_largest_distance(&rows, &target, &plugin, penalty);
+        let mut fits: Vec<(Vec<f64>, f64)> = PENALTIES.iter().find_map(fit).into_iter().collect();
         // An entropy that is itself a polynomial, such as Brier's, is estimated without bias.
-        let first = fits.next()?;
-        let exact = first.1 < EXACT_TOLERANCE;
-        let judged = std::iter::once(first).chain(fits.take_while(|_| !exact)).map(|(values, distance)| {
-            let error = worst_square_error(&rows, &target, &values, rows_per_cell);
-            (values, distance, error)
-        });
-        let (solution, distance, _) = judged.min_by(|a, b| a.2.total_cmp(&b.2))?;
-        let values = unknowns.into_iter().map(|(shape, at)| (shape, solution[at])).collect();
-        Some(Self { values, symmetric, distance })
-    }
-
-    /// The estimate T(N); `None` if the counts do not sum to k.
-    pub(super) fn estimate(&self, counts: &[u32]) -> Option<f64> {
-        self.values.get(&canonical_counts(counts, self.symmetric)).copied()
+        if fits.first()?.1 >= EXACT_TOLERANCE {
+            fits = PENALTIES.iter().filter_map(fit).collect();
+        }
+        Some(Self { unknowns, symmetric, rows, target, fits })
     }
 }
 
@@ -215,11 +250,10 @@ fn least_squares(rows: &[Vec<f64>], target: &[f64], weights: &[f64], penalty: f6
     let n = rows.first()?.len();
     let (mut a, mut b) = (vec![vec![0.0; n]; n], vec![0.0; n]);
     for ((row, y), w) in rows.iter().zip(target).zip(weights) {
-        for i in 0..n {
-            b[i] += w * row[i] * y;
-            for j in 0..=i {
-                a[i][j] += w * row[i] * row[j];
-            }
+        for (i, (a, b)) in a.iter_mut().zip(&mut b).enumerate() {
+            let weighted = w * row[i];
+            *b += weighted * y;
+            a[..=i].iter_mut().zip(row).for_each(|(a, other)| *a += weighted * other);
         }
     }
     let size = (0..n).map(|i| a[i][i]).fold(0.0, f64::max);

@@ -22,7 +22,7 @@ pub(super) fn measure(problem: &Problem, seed: u64) -> Result<Value> {
         let mut numbers = Map::new();
         for estimator in [Estimator::Plugin, Estimator::Shrink] {
             let policy = router.policy(&two_way(&problem.own_loss)?.estimator(estimator))?;
-            let replay = policy.replay(&problem.test)?;
+            let replay = policy.replay_uncorrected(&problem.test)?;
             let curve = replay.routing_curve(&estimated_reducible(&policy, &problem.test)?)?;
             numbers.insert(
                 estimator.to_string(),

@@ -19,7 +19,7 @@ pub(super) fn measure(problem: &Problem) -> Result<Value> {
         for (estimator, suffix) in [(Estimator::Shrink, ""), (Estimator::Plugin, "-plugin")] {
             for loss in [Loss::brier(), Loss::cross_entropy()] {
                 let policy = router.policy(&two_way(&loss)?.estimator(estimator).abstain(prices[0])?)?;
-                let replay = policy.replay(&problem.test)?;
+                let replay = policy.replay_uncorrected(&problem.test)?;
                 let swept = sweep(&policy, &replay, &prices)?;
                 let variant = out.entry(format!("{name}{suffix}")).or_insert_with(|| json!({}));
                 variant[loss.to_string()] = swept;

@@ -37,7 +37,7 @@ pub(super) fn measure(problem: &Problem, settings: &Settings) -> Result<Value> {
     let mut by_price: Vec<(Map<String, Value>, Map<String, Value>)> = vec![Default::default(); STRONG_PRICES.len()];
     for partition in [Partition::top_class(10), Partition::confidence(20), Partition::forest(TREES)] {
         let policy = Router::calibrate(&problem.calibration, &partition)?.policy(&three_tracks(STRONG_PRICES[0])?)?;
-        let points = policy.replay(&problem.test)?.sweep(&policy, &sweep)?;
+        let points = policy.replay_uncorrected(&problem.test)?.sweep(&policy, &sweep)?;
         for (point, (costs, shares)) in points.iter().zip(&mut by_price) {
             for (name, cost) in point.mean_cost.iter() {
                 match name {
@@ -68,7 +68,8 @@ fn add_baselines(problem: &Problem, settings: &Settings, by_price: &mut [CostsAn
     let (calibration, test) = (&problem.calibration, &problem.test);
     // The partition does not affect the costs of the rows, so one cell is used.
     let policy = Router::calibrate(calibration, &Partition::confidence(1))?.policy(&three_tracks(0.0)?)?;
-    let (calibration_replay, test_replay): (Replay, Replay) = (policy.replay(calibration)?, policy.replay(test)?);
+    let (calibration_replay, test_replay): (Replay, Replay) =
+        (policy.replay_uncorrected(calibration)?, policy.replay_uncorrected(test)?);
     let booster = Booster::fit(calibration, &calibration_replay.action_costs(&policy)?, settings.trees)?;
     let boosted = booster.costs(test);
     for (price, (costs, shares)) in STRONG_PRICES.into_iter().zip(by_price) {

@@ -7,15 +7,11 @@ use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::json;
 use super::problem::Problem;
+use super::{json, page_size};
 use crate::app::App;
 use crate::clock::Time;
 use crate::store::AdminEntry;
-
-/// Entries per page if the request does not say how many, and the most.
-const DEFAULT_PAGE: usize = 100;
-const MAX_PAGE: usize = 10_000;
 
 /// Which entries to list.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -63,11 +59,7 @@ pub(crate) async fn list(
     State(app): State<Arc<App>>,
     Query(params): Query<AdminLogParams>,
 ) -> Result<Response, Problem> {
-    let limit = params.limit.unwrap_or(DEFAULT_PAGE);
-    if !(1..=MAX_PAGE).contains(&limit) {
-        let detail = format!("{limit} is not a size of a page: give from 1 to {MAX_PAGE}");
-        return Err(Problem::invalid("/limit", detail));
-    }
+    let limit = page_size(params.limit)?;
     let entries = app.store.admin_log(params.after.unwrap_or(0), limit).await?;
     let next = entries.last().filter(|_| entries.len() == limit).map(|entry| entry.number);
     let view = |entry: AdminEntry| AdminEntryView { time: Time(entry.at).to_string(), entry };

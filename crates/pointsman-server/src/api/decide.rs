@@ -24,16 +24,21 @@ use crate::store::{Appended, Outcome, Record};
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DecideBody {
+    /// The caller's own id: the same id gives the first decision again.
     #[serde(default)]
     id: Option<String>,
+    /// The classifier's probabilities: a list in the order of the classes, or an object of class names.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     probs: Option<Numbers>,
+    /// The features that the router uses, by name, or as a list in the router's order.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     features: Option<Numbers>,
+    /// Names and values to find the decision by.
     #[serde(default)]
     tags: Option<std::collections::BTreeMap<String, String>>,
+    /// The input itself, any JSON; it is kept with the decision until it expires.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     input: Option<Box<serde_json::value::RawValue>>,
@@ -92,13 +97,15 @@ impl Decided {
 
 /// Decide one query, or several together
 ///
-/// The decision is committed to the log before it is answered. The same `id` from the same key gives the first decision again.
+/// The decision is committed to the log before it is answered. The same `id` from the same key gives the first decision again. Give `probs`
+/// for one query, or `rows` of queries, which are decided together, all or none. A body may also be `application/x-ndjson` or an Arrow IPC
+/// stream (`application/vnd.apache.arrow.stream`) with the columns of a table; the answer has the same format.
 #[utoipa::path(
     post,
     path = "/v1/deployments/{deployment}/decide",
     tag = "decisions",
     params(("deployment" = String, Path, description = "The deployment's name")),
-    request_body = DecideBody,
+    request_body(content = DecideBody, example = json!({"id": "q17", "probs": [0.2, 0.5, 0.3], "features": {"words": 12}, "tags": {"team": "shop"}})),
     responses(
         (status = 200, description = "The decision, or `rows` of them", body = Answer),
         (status = 400, description = "The body cannot be read", body = Problem, content_type = "application/problem+json"),
@@ -117,12 +124,12 @@ pub(crate) async fn decide(
 ) -> Result<Response, Problem> {
     let timer = app.metrics.start_decision();
     let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
-    let (deployment, version) = active(&app, &name)?;
+    let request = DecideRequest::new(&app, &name, caller)?;
     let kind = content_type.split(';').next().unwrap_or("").trim();
     let response = match kind {
-        "application/json" | "" => json_body(&app, &deployment, &version, caller, &body).await?,
-        formats::NDJSON => formats::ndjson(&app, &deployment, &version, caller, &body).await?,
-        formats::ARROW => formats::arrow(&app, &deployment, &version, caller, body).await?,
+        "application/json" | "" => json_body(&request, &body).await?,
+        formats::NDJSON => formats::ndjson(&request, &body).await?,
+        formats::ARROW => formats::arrow(&request, body).await?,
         other => {
             let detail = format!("{other:?}: send application/json, {} or {}", formats::NDJSON, formats::ARROW);
             return Err(Problem::new(Kind::UnsupportedType, detail));
@@ -144,21 +151,13 @@ pub(crate) fn active(app: &App, name: &str) -> Result<(Arc<Deployment>, Arc<Vers
     Ok((Arc::clone(deployment), Arc::clone(version)))
 }
 
-async fn json_body(
-    app: &App,
-    deployment: &Deployment,
-    version: &Arc<Version>,
-    caller: Caller,
-    body: &[u8],
-) -> Result<Response, Problem> {
+async fn json_body(request: &DecideRequest<'_>, body: &[u8]) -> Result<Response, Problem> {
     let DecideBody { id, probs, features, tags, input, rows, explain, dry_run } = parse_json(body)?;
     let options = Options { explain, dry_run };
-    let policy = &version.policy;
     match (probs, rows) {
         (Some(probs), None) => {
-            let query = QueryBody { id, probs, features, tags, input }.for_policy(policy);
-            let query = query.map_err(|bad| Problem::invalid(bad.pointer, bad.reason))?;
-            let decided = commit(app, deployment, version, caller, vec![query], options, |_| String::new()).await?;
+            let query = request.query(QueryBody { id, probs, features, tags, input }, "")?;
+            let decided = request.commit(vec![query], options, |_| String::new()).await?;
             let answer = decided.answers(options).into_iter().next();
             answer.map(|answer| json(&answer)).ok_or_else(|| Problem::new(Kind::Internal, "a query has no answer"))
         }
@@ -167,14 +166,10 @@ async fn json_body(
                 let detail = "with rows, id, features, tags and input belong into each row";
                 return Err(Problem::invalid("/rows", detail));
             }
-            app.limits.check_rows(rows.len())?;
-            let queries = rows.into_iter().enumerate().map(|(row, query)| {
-                let query = query.for_policy(policy);
-                query.map_err(|bad| Problem::invalid(format!("/rows/{row}{}", bad.pointer), bad.reason))
-            });
-            let queries = queries.collect::<Result<Vec<_>, _>>()?;
-            let decided =
-                commit(app, deployment, version, caller, queries, options, |row| format!("/rows/{row}")).await?;
+            request.app.limits.check_rows(rows.len())?;
+            let query = |(row, body)| request.query(body, &format!("/rows/{row}"));
+            let queries = rows.into_iter().enumerate().map(query).collect::<Result<Vec<_>, _>>()?;
+            let decided = request.commit(queries, options, |row| format!("/rows/{row}")).await?;
             Ok(json(&Answers { rows: decided.answers(options) }))
         }
         (Some(_), Some(_)) => Err(Problem::invalid("/rows", "give probs for one query, or rows for several, not both")),
@@ -182,38 +177,58 @@ async fn json_body(
     }
 }
 
-/// Decides queries and commits them, all or none.
-pub(crate) async fn commit(
-    app: &App,
-    deployment: &Deployment,
-    version: &Arc<Version>,
+/// A request to decide: who asks, and what decides.
+pub(crate) struct DecideRequest<'a> {
+    pub(crate) app: &'a App,
+    pub(crate) version: Arc<Version>,
+    deployment: Arc<Deployment>,
     caller: Caller,
-    queries: Vec<Query>,
-    options: Options,
-    pointer: impl Fn(usize) -> String,
-) -> Result<Decided, Problem> {
-    let records = Arc::new(decide_queries(app, deployment, version, caller, queries, pointer)?);
-    let mut decided =
-        Decided { version: Arc::clone(version), records, earlier: HashMap::new(), is_logged: !options.dry_run };
-    if options.dry_run {
-        return Ok(decided);
+}
+
+impl<'a> DecideRequest<'a> {
+    /// A request to the active version of a deployment.
+    pub(crate) fn new(app: &'a App, deployment: &str, caller: Caller) -> Result<Self, Problem> {
+        let (deployment, version) = active(app, deployment)?;
+        Ok(Self { app, version, deployment, caller })
     }
-    let appended = app.append(Arc::clone(&decided.records)).await?;
-    for (row, appended) in appended.into_iter().enumerate() {
-        match appended {
-            Appended::Committed => {
-                app.metrics.count_decision(&deployment.stored.name, &decided.records[row].outcome, version);
-            }
-            Appended::Existing(first) => {
-                let number = first.version;
-                let loaded = app.deployments.version(deployment, number).await?.ok_or_else(|| {
-                    Problem::new(Kind::Internal, format!("version {number} of an earlier decision is gone"))
-                })?;
-                decided.earlier.insert(row, (*first, loaded));
+
+    /// A query that stands at this place of the body.
+    pub(crate) fn query(&self, body: QueryBody, at: &str) -> Result<Query, Problem> {
+        let query = body.for_policy(&self.version.policy);
+        query.map_err(|bad| Problem::invalid(format!("{at}{}", bad.pointer), bad.reason))
+    }
+
+    /// Decides queries and commits them, all or none.
+    pub(crate) async fn commit(
+        &self,
+        queries: Vec<Query>,
+        options: Options,
+        pointer: impl Fn(usize) -> String,
+    ) -> Result<Decided, Problem> {
+        let Self { app, version, deployment, caller } = self;
+        let records = Arc::new(decide_queries(app, deployment, version, caller, queries, pointer)?);
+        let mut decided =
+            Decided { version: Arc::clone(version), records, earlier: HashMap::new(), is_logged: !options.dry_run };
+        if options.dry_run {
+            return Ok(decided);
+        }
+        let appended = app.append(Arc::clone(&decided.records)).await?;
+        for (row, appended) in appended.into_iter().enumerate() {
+            match appended {
+                Appended::Committed => {
+                    app.metrics.count_decision(&deployment.stored.name, &decided.records[row].outcome, version);
+                }
+                Appended::Existing(first) => {
+                    let number = first.version;
+                    let loaded = app.deployments.version(deployment, number).await?.ok_or_else(|| {
+                        Problem::new(Kind::Internal, format!("version {number} of an earlier decision is gone"))
+                    })?;
+                    decided.earlier.insert(row, (*first, loaded));
+                }
             }
         }
+        Ok(decided)
     }
-    Ok(decided)
 }
 
 /// Decides queries without logging them.
@@ -221,7 +236,7 @@ fn decide_queries(
     app: &App,
     deployment: &Deployment,
     version: &Version,
-    caller: Caller,
+    caller: &Caller,
     queries: Vec<Query>,
     pointer: impl Fn(usize) -> String,
 ) -> Result<Vec<Record>, Problem> {

@@ -13,24 +13,19 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use super::problem::{Kind, Problem};
-use super::{export, json};
+use super::{DEFAULT_PAGE, export, json, page_size};
 use crate::answer::Answer;
 use crate::app::App;
 use crate::clock::Time;
 use crate::deployment::{Deployment, Names, UNDETERMINED_NAME};
 use crate::store::{LogQuery, Record, UNDETERMINED, VersionAction};
 
-/// Decisions per page if the request does not say how many.
-const DEFAULT_PAGE: usize = 100;
-
-/// The most decisions per page.
-const MAX_PAGE: usize = 10_000;
-
 /// A logged decision: the answer, and what was asked.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct DecisionView<'a> {
     /// When it was decided, in microseconds since 1970.
     at: i64,
+    /// Where it was decided.
     deployment: &'a str,
     /// The probabilities, in the order of the classes.
     probs: &'a [f64],
@@ -66,6 +61,7 @@ impl<'a> DecisionView<'a> {
 /// A page of decisions.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Page<'a> {
+    /// The decisions, in the order of their ids.
     decisions: Vec<DecisionView<'a>>,
     /// The id to give as `after` for the next page; null if this is the last one.
     next: Option<Uuid>,
@@ -150,11 +146,7 @@ pub(crate) async fn list(
     if let Some(format) = export::wanted_format(&headers)? {
         return export::export(&app, &deployment, query, limit, format).await;
     }
-    query.limit = limit.unwrap_or(DEFAULT_PAGE);
-    if query.limit > MAX_PAGE {
-        let detail = format!("{} is not a size of a page: give from 1 to {MAX_PAGE}", query.limit);
-        return Err(Problem::invalid("/limit", detail));
-    }
+    query.limit = page_size(limit)?;
     let records = app.store.decisions(query.clone()).await?;
     let next = records.last().filter(|_| query.is_full(&records)).map(|record| record.id);
     let names = names_of(&app, &deployment, &records).await?;

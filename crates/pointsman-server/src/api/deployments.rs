@@ -22,6 +22,7 @@ const MAX_NAME: usize = 64;
 /// A deployment as it is described to callers.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct DeploymentView {
+    /// Its name.
     name: String,
     /// Whether its decisions are answered.
     mode: Mode,
@@ -61,6 +62,7 @@ impl From<&Deployment> for DeploymentView {
 /// All deployments.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct DeploymentList {
+    /// The deployments, by name.
     deployments: Vec<DeploymentView>,
 }
 
@@ -114,7 +116,7 @@ pub(crate) async fn get(State(app): State<Arc<App>>, Path(name): Path<String>) -
     path = "/v1/deployments/{deployment}",
     tag = "deployments",
     params(("deployment" = String, Path, description = "The deployment's name: letters, digits, `-`, `_` and `.`")),
-    request_body = DeploymentBody,
+    request_body(content = DeploymentBody, example = json!({"mode": "shadow"})),
     responses(
         (status = 200, description = "It was changed", body = DeploymentView),
         (status = 201, description = "It was created", body = DeploymentView),
@@ -164,7 +166,7 @@ pub(crate) async fn delete(
         ("deployment" = String, Path, description = "The deployment's name"),
         ("oracle" = String, Path, description = "The name of the task's route"),
     ),
-    request_body = OracleBody,
+    request_body(content = OracleBody, example = json!({"available": false})),
     responses(
         (status = 200, description = "It is marked", body = OracleBody),
         (status = 404, description = "There is no such deployment or route", body = Problem, content_type = "application/problem+json"),

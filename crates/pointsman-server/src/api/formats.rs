@@ -9,13 +9,11 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use pointsman_table::{Format, Need, ReadOptions};
 
-use super::access::Caller;
-use super::decide::{Decided, Options, commit};
+use super::decide::{DecideRequest, Decided, Options};
 use super::parse_json;
 use super::problem::{Kind, Problem};
-use crate::app::App;
-use crate::deployment::{Deployment, Version};
-use crate::query::{Query, QueryBody};
+use crate::deployment::Version;
+use crate::query::Query;
 use crate::table;
 
 /// One JSON object per line.
@@ -25,27 +23,19 @@ pub(crate) const NDJSON: &str = "application/x-ndjson";
 pub(crate) const ARROW: &str = "application/vnd.apache.arrow.stream";
 
 /// Decides the queries of a body with one JSON object per line; the answer has one per line, too.
-pub(crate) async fn ndjson(
-    app: &App,
-    deployment: &Deployment,
-    version: &Arc<Version>,
-    caller: Caller,
-    body: &[u8],
-) -> Result<Response, Problem> {
+pub(crate) async fn ndjson(request: &DecideRequest<'_>, body: &[u8]) -> Result<Response, Problem> {
     let lines: Vec<&[u8]> =
         body.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty()).collect();
-    app.limits.check_rows(lines.len())?;
+    request.app.limits.check_rows(lines.len())?;
     let query = |(row, line): (usize, &&[u8])| {
         let in_line = |mut problem: Problem| {
             problem.pointer = Some(format!("/{row}{}", problem.pointer.unwrap_or_default()));
             problem
         };
-        let body: QueryBody = parse_json(line).map_err(in_line)?;
-        body.for_policy(&version.policy).map_err(|bad| Problem::invalid(format!("/{row}{}", bad.pointer), bad.reason))
+        request.query(parse_json(line).map_err(in_line)?, &format!("/{row}"))
     };
     let queries = lines.iter().enumerate().map(query).collect::<Result<Vec<_>, _>>()?;
-    let decided =
-        commit(app, deployment, version, caller, queries, Options::default(), |row| format!("/{row}")).await?;
+    let decided = request.commit(queries, Options::default(), |row| format!("/{row}")).await?;
     let mut text = Vec::new();
     for answer in decided.answers(Options::default()) {
         serde_json::to_writer(&mut text, &answer).map_err(|e| Problem::new(Kind::Internal, e.to_string()))?;
@@ -55,21 +45,14 @@ pub(crate) async fn ndjson(
 }
 
 /// Decides the queries of an Arrow IPC stream with the columns of a table, `prob_<class>` or `probs`; the answer is one, too.
-pub(crate) async fn arrow(
-    app: &App,
-    deployment: &Deployment,
-    version: &Arc<Version>,
-    caller: Caller,
-    body: Bytes,
-) -> Result<Response, Problem> {
-    let policy = Arc::clone(&version.policy);
-    let most = app.limits.rows;
+pub(crate) async fn arrow(request: &DecideRequest<'_>, body: Bytes) -> Result<Response, Problem> {
+    let policy = Arc::clone(&request.version.policy);
+    let most = request.app.limits.rows;
     let read = tokio::task::spawn_blocking(move || read_queries(&policy, body, most)).await;
     let queries = read.map_err(|e| Problem::new(Kind::Internal, e.to_string()))??;
-    app.limits.check_rows(queries.len())?;
-    let decided =
-        commit(app, deployment, version, caller, queries, Options::default(), |row| format!("/{row}")).await?;
-    let bytes = write_answers(&decided, version)?;
+    request.app.limits.check_rows(queries.len())?;
+    let decided = request.commit(queries, Options::default(), |row| format!("/{row}")).await?;
+    let bytes = write_answers(&decided, &request.version)?;
     Ok(([(header::CONTENT_TYPE, ARROW)], bytes).into_response())
 }
 

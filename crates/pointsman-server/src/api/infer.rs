@@ -13,29 +13,35 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::access::Caller;
-use super::decide::{Options, active, commit};
+use super::decide::{DecideRequest, Options, active};
 use super::problem::{Kind, Problem};
 use super::{json, parse_json};
 use crate::app::App;
-use crate::deployment::Version;
 use crate::query::Query;
 
 /// The header that says how long the JSON part of a body is.
 const JSON_LENGTH: &str = "inference-header-content-length";
 
+/// Tensors of probabilities and features.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct InferBody {
     /// The caller's id of the request; with one row, it is the id of the query.
     #[serde(default)]
     id: Option<String>,
+    /// `probs` of shape rows × classes and, if the router uses features, `features` of shape rows × features.
     inputs: Vec<Tensor>,
 }
 
+/// A tensor.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct Tensor {
+    /// `probs` or `features`.
     name: String,
+    /// The number of rows and of columns.
     shape: Vec<usize>,
+    /// `FP64` or `FP32`.
     datatype: String,
+    /// Where the numbers are, if not in `data`.
     #[serde(default)]
     parameters: TensorParameters,
     /// The numbers, row by row; nested lists are read in order.
@@ -44,29 +50,42 @@ pub(crate) struct Tensor {
     data: Option<serde_json::Value>,
 }
 
+/// Parameters of a tensor.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 pub(crate) struct TensorParameters {
+    /// The number of bytes of raw numbers after the JSON, if they are not in `data`.
     #[serde(default)]
     binary_data_size: Option<usize>,
 }
 
+/// The answer of an inference.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct InferAnswer {
+    /// The deployment.
     model_name: String,
+    /// The version that decided.
     model_version: String,
+    /// The id of the request, if it had one.
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
+    /// One tensor per kind of result.
     outputs: Vec<Output>,
 }
 
+/// A tensor of an answer.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Output {
+    /// `action`, `label`, `decision_id`, `irreducible` or `reducible`.
     name: &'static str,
+    /// The number of rows.
     shape: Vec<usize>,
+    /// `BYTES` for texts, `FP64` for numbers.
     datatype: &'static str,
+    /// One value per row.
     data: Values,
 }
 
+/// Texts or numbers, one per row.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
 enum Values {
@@ -77,25 +96,37 @@ enum Values {
 /// A deployment as the protocol describes a model.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ModelMetadata {
+    /// The deployment.
     name: String,
+    /// The active version.
     versions: Vec<String>,
+    /// `pointsman`.
     platform: &'static str,
+    /// What a request gives.
     inputs: Vec<TensorMetadata>,
+    /// What an answer has.
     outputs: Vec<TensorMetadata>,
 }
 
+/// A tensor that a model takes or gives.
 #[derive(Debug, Serialize, ToSchema)]
 struct TensorMetadata {
+    /// Its name.
     name: &'static str,
+    /// The type of its values.
     datatype: &'static str,
+    /// The lengths of its sides; -1 is any number of rows.
     shape: Vec<i64>,
 }
 
 /// The service as the protocol describes a server.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ServerMetadata {
+    /// `pointsman`.
     name: &'static str,
+    /// The version of the program.
     version: &'static str,
+    /// What it understands beyond the protocol.
     extensions: Vec<&'static str>,
 }
 
@@ -182,7 +213,7 @@ pub(crate) async fn model_ready(State(app): State<Arc<App>>, Path(name): Path<St
     path = "/v2/models/{deployment}/infer",
     tag = "open inference",
     params(("deployment" = String, Path, description = "The deployment's name")),
-    request_body = InferBody,
+    request_body(content = InferBody, example = json!({"inputs": [{"name": "probs", "shape": [1, 3], "datatype": "FP64", "data": [0.2, 0.5, 0.3]}]})),
     responses(
         (status = 200, description = "One action per row", body = InferAnswer),
         (status = 422, description = "A value cannot be used", body = Problem, content_type = "application/problem+json"),
@@ -195,12 +226,12 @@ pub(crate) async fn infer(
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Problem> {
-    let (deployment, version) = active(&app, &name)?;
+    let request = DecideRequest::new(&app, &name, caller)?;
     let (text, raw) = split(&headers, &body)?;
     let InferBody { id, inputs } = parse_json(text)?;
-    let queries = queries(&app, &version, inputs, raw, id.as_deref())?;
+    let queries = queries(&request, inputs, raw, id.as_deref())?;
     let pointer = |row: usize| format!("/inputs/row {row}");
-    let decided = commit(&app, &deployment, &version, caller, queries, Options::default(), pointer).await?;
+    let decided = request.commit(queries, Options::default(), pointer).await?;
     let answers = decided.answers(Options::default());
     let rows = answers.len();
     let text = |name, pick: &dyn Fn(&crate::answer::Answer<'_>) -> String| Output {
@@ -222,7 +253,7 @@ pub(crate) async fn infer(
         numbers("irreducible", &|answer| answer.irreducible),
         numbers("reducible", &|answer| answer.reducible),
     ];
-    Ok(json(&InferAnswer { model_name: name, model_version: version.number.to_string(), id, outputs }))
+    Ok(json(&InferAnswer { model_name: name, model_version: request.version.number.to_string(), id, outputs }))
 }
 
 /// The JSON part of a body and the raw bytes after it.
@@ -237,13 +268,12 @@ fn split<'a>(headers: &HeaderMap, body: &'a [u8]) -> Result<(&'a [u8], &'a [u8])
 }
 
 fn queries(
-    app: &App,
-    version: &Version,
+    request: &DecideRequest<'_>,
     inputs: Vec<Tensor>,
     mut raw: &[u8],
     id: Option<&str>,
 ) -> Result<Vec<Query>, Problem> {
-    let policy = &version.policy;
+    let policy = &request.version.policy;
     let (classes, features) = (policy.classes().len(), policy.cells().features().len());
     let (mut probs, mut values) = (None, None);
     for (place, tensor) in inputs.into_iter().enumerate() {
@@ -259,7 +289,7 @@ fn queries(
     }
     let probs = probs.ok_or_else(|| Problem::invalid("/inputs", "the input probs is missing"))?;
     let rows = probs.len() / classes;
-    app.limits.check_rows(rows)?;
+    request.app.limits.check_rows(rows)?;
     let values = values.unwrap_or_default();
     if values.len() != rows * features {
         let names = policy.cells().features().join(", ");

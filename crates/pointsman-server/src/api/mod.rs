@@ -22,6 +22,20 @@ use serde::de::DeserializeOwned;
 
 use problem::{Kind, Problem};
 
+/// Entries per page if the request does not say how many, and the most.
+pub(crate) const DEFAULT_PAGE: usize = 100;
+const MAX_PAGE: usize = 10_000;
+
+/// The number of entries per page that a request asks for.
+pub(crate) fn page_size(limit: Option<usize>) -> Result<usize, Problem> {
+    let size = limit.unwrap_or(DEFAULT_PAGE);
+    if !(1..=MAX_PAGE).contains(&size) {
+        let detail = format!("{size} is not a size of a page: give from 1 to {MAX_PAGE}");
+        return Err(Problem::invalid("/limit", detail));
+    }
+    Ok(size)
+}
+
 /// An answer as JSON.
 pub(crate) fn json(value: &impl Serialize) -> Response {
     match serde_json::to_vec(value) {

@@ -20,6 +20,7 @@ use crate::store::{Change, NewVersion, Sha256, StoredDeployment, StoredVersion};
 /// A version as it is described to callers.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct VersionView {
+    /// Its number in the deployment.
     version: u32,
     /// Whether it decides now.
     active: bool,
@@ -36,6 +37,7 @@ pub(crate) struct VersionView {
 /// The versions of a deployment.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct VersionList {
+    /// The versions, oldest first.
     versions: Vec<VersionView>,
 }
 
@@ -103,12 +105,15 @@ pub(crate) async fn list(State(app): State<Arc<App>>, Path(name): Path<String>) 
 }
 
 /// Add a version: a router with a task, or a compiled policy
+///
+/// Files are named by the hash of one that was stored, or uploaded as `multipart/form-data` with the fields `router` or `policy`, `task`
+/// and `activate`.
 #[utoipa::path(
     post,
     path = "/v1/deployments/{deployment}/versions",
     tag = "versions",
     params(("deployment" = String, Path, description = "The deployment's name")),
-    request_body = VersionBody,
+    request_body(content = VersionBody, example = json!({"router": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", "task": "abstain = 0.3", "activate": true})),
     responses(
         (status = 201, description = "It was added", body = VersionView),
         (status = 200, description = "The newest version is the same", body = VersionView),

@@ -58,8 +58,9 @@ pub(crate) struct WhatIfAnswer {
     /// The share of each action as it would be.
     #[schema(value_type = std::collections::BTreeMap<String, f64>)]
     shares: pointsman::task::Named<f64>,
+    /// What it would cost.
     cost: WhatIfCost,
-    /// What changes per cell: `[{cell, name, decisions, changed, expected_cost, difference}]`.
+    /// What changes per cell: `[{cell, name, decisions, changed, expected_cost, difference, difference_standard_error}]`.
     #[schema(value_type = Vec<Object>)]
     cells: Vec<pointsman::monitor::CellChange>,
 }
@@ -84,11 +85,11 @@ pub(crate) struct WhatIfCost {
 impl From<WhatIfSummary> for WhatIfAnswer {
     fn from(summary: WhatIfSummary) -> Self {
         let cost = WhatIfCost {
-            expected: summary.expected_cost,
-            before: summary.cost_before,
-            difference: summary.difference,
-            difference_standard_error: summary.difference_standard_error,
-            not_compared: summary.not_compared,
+            expected: summary.cost.expected,
+            before: summary.cost.before,
+            difference: summary.cost.difference,
+            difference_standard_error: summary.cost.difference_standard_error,
+            not_compared: summary.cost.not_compared,
             measured: None,
         };
         let WhatIfSummary { decisions, changed, matrix, shares_before, shares, cells, .. } = summary;
@@ -97,12 +98,15 @@ impl From<WhatIfSummary> for WhatIfAnswer {
 }
 
 /// How logged decisions would change under another task, router or version
+///
+/// Queries of the period are decided by a version, by a router with a task, or by the active version with another task. Costs are the
+/// estimates of that router, not measured.
 #[utoipa::path(
     post,
     path = "/v1/deployments/{deployment}/what-if",
     tag = "decisions",
     params(("deployment" = String, Path, description = "The deployment's name")),
-    request_body = WhatIfBody,
+    request_body(content = WhatIfBody, example = json!({"from": "2026-01-01T00:00:00Z", "task": "abstain = 0.4"})),
     responses(
         (status = 200, description = "What would change", body = WhatIfAnswer),
         (status = 422, description = "The task, router or period cannot be used", body = Problem, content_type = "application/problem+json"),

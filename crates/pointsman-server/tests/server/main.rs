@@ -1,5 +1,6 @@
 //! Tests of the service without a port: requests are given to the router of all addresses.
 
+mod api_page;
 mod conformance;
 mod decide;
 mod export;

@@ -1,4 +1,4 @@
-//! The distribution of cost differences over a router's cells, as a prior for single cells.
+//! The distribution of true cost differences over a router's cells, as a prior for single cells.
 
 use super::forecast::Forecast;
 
@@ -10,35 +10,107 @@ const MIN_CELLS: usize = 5;
 /// The variance of a flat prior, in squared losses.
 const FLAT_VARIANCE: f64 = 1e6;
 
-/// A normal prior for the cost difference of each pair of actions: mean and variance over the cells.
+/// A normal prior for the cost difference of each pair of actions.
 pub(super) struct DifferencePrior {
     actions: usize,
-    pairs: Vec<[f64; 2]>,
+    centre: Centre,
+    /// The variance of each pair.
+    variances: Vec<f64>,
 }
 
+/// The mean of a prior.
+enum Centre {
+    /// The mean over all cells, for each pair of actions.
+    AllCells(Vec<f64>),
+    /// Such that, together with the cell's own rows, it gives the estimate of the policy: pooled cells are estimated from neighbouring cells
+    /// too.
+    Estimates,
+}
+
+/// What is known of one cell: its forecast and, for each pair of actions, the cost difference that the policy uses.
+pub(super) type Known<'a> = (&'a Forecast<'a>, Vec<f64>);
+
 impl DifferencePrior {
-    pub(super) fn fit(cells: &[&Forecast<'_>], actions: usize) -> Self {
-        let found: Vec<(Vec<f64>, Vec<f64>)> = cells
+    /// The prior of a router's cells; `pooled` if its estimates use neighbouring cells too.
+    pub(super) fn fit(cells: &[Known<'_>], actions: usize, pooled: bool) -> Self {
+        let found: Vec<Differences<'_>> = cells
             .par_iter()
-            .filter(|cell| cell.items().len() > 1)
-            .map(|cell| (cell.middles(), cell.errors()))
+            .filter(|(forecast, _)| forecast.items().len() > 1)
+            .map(|(forecast, estimates)| Differences { own: forecast.middles(), errors: forecast.errors(), estimates })
             .collect();
-        let of_pair = |pair: usize| {
-            if found.len() < MIN_CELLS {
-                return [0.0, FLAT_VARIANCE];
-            }
-            let n = found.len() as f64;
-            let mean = found.iter().map(|(middles, _)| middles[pair]).sum::<f64>() / n;
-            let square = found.iter().map(|(middles, _)| (middles[pair] - mean).powi(2)).sum::<f64>() / (n - 1.0);
-            let noise = found.iter().map(|(_, errors)| errors[pair].powi(2)).sum::<f64>() / n;
-            // With few cells the variance is uncertain; one standard error is added, because too small a variance does more harm.
-            let error = square * (2.0 / (n - 1.0)).sqrt();
-            [mean, (square + error - noise).max(error).max(f64::MIN_POSITIVE)]
-        };
-        Self { actions, pairs: (0..actions * actions).map(of_pair).collect() }
+        let pairs = 0..actions * actions;
+        if pooled {
+            let variances = pairs.map(|pair| variance_around_estimates(&found, pair)).collect();
+            return Self { actions, centre: Centre::Estimates, variances };
+        }
+        let (means, variances) = pairs.map(|pair| moments_over_cells(&found, pair)).unzip();
+        Self { actions, centre: Centre::AllCells(means), variances }
     }
 
-    pub(super) fn of_pair(&self, a: usize, b: usize) -> [f64; 2] {
-        self.pairs.get(a * self.actions + b).copied().unwrap_or([0.0, FLAT_VARIANCE])
+    /// The variance of the difference of a pair of actions.
+    pub(super) fn variance(&self, a: usize, b: usize) -> f64 {
+        self.variances.get(a * self.actions + b).copied().unwrap_or(FLAT_VARIANCE)
     }
+
+    /// The mean of the difference of a pair of actions over all cells; `None` if each cell has its own prior mean.
+    pub(super) fn mean_of_all_cells(&self, a: usize, b: usize) -> Option<f64> {
+        match &self.centre {
+            Centre::AllCells(means) => Some(means.get(a * self.actions + b).copied().unwrap_or(0.0)),
+            Centre::Estimates => None,
+        }
+    }
+}
+
+/// The cost differences of one cell, for each pair of actions.
+struct Differences<'a> {
+    /// By the cell's own rows.
+    own: Vec<f64>,
+    /// The standard errors of these.
+    errors: Vec<f64>,
+    /// As the policy estimates them.
+    estimates: &'a [f64],
+}
+
+/// The mean and variance of the true differences over the cells.
+fn moments_over_cells(cells: &[Differences<'_>], pair: usize) -> (f64, f64) {
+    if cells.len() < MIN_CELLS {
+        return (0.0, FLAT_VARIANCE);
+    }
+    let n = cells.len() as f64;
+    let mean = cells.iter().map(|cell| cell.own[pair]).sum::<f64>() / n;
+    let square = cells.iter().map(|cell| (cell.own[pair] - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    let noise = cells.iter().map(|cell| cell.errors[pair].powi(2)).sum::<f64>() / n;
+    // With few cells the variance is uncertain; one standard error is added, because too small a variance does more harm.
+    let error = square * (2.0 / (n - 1.0)).sqrt();
+    (mean, (square + error - noise).max(error).max(f64::MIN_POSITIVE))
+}
+
+/// The prior variance V at which the policy's estimates are as far from those of the cells' own rows as they are: an estimate that combines
+/// a prior of variance V with own rows of error e differs from that of the own rows by e⁴/(V + e²) on average of squares.
+fn variance_around_estimates(cells: &[Differences<'_>], pair: usize) -> f64 {
+    if cells.len() < MIN_CELLS {
+        return FLAT_VARIANCE;
+    }
+    let n = cells.len() as f64;
+    let squares: f64 = cells.iter().map(|cell| (cell.own[pair] - cell.estimates[pair]).powi(2)).sum();
+    // One standard error in the direction of a smaller variance: the errors of neighbouring cells are alike, so that labels change their
+    // order less than the independent draws of a forecast do.
+    let squares = squares * (1.0 + (2.0 / (n - 1.0)).sqrt());
+    let at = |variance: f64| {
+        let square = |cell: &Differences<'_>| {
+            let noise = cell.errors[pair].powi(2);
+            if noise > 0.0 { noise * noise / (variance + noise) } else { 0.0 }
+        };
+        cells.iter().map(square).sum::<f64>()
+    };
+    if squares >= at(0.0) {
+        return f64::MIN_POSITIVE;
+    }
+    // The sum decreases in V: bisection of its logarithm.
+    let (mut low, mut high) = (f64::MIN_POSITIVE.ln(), FLAT_VARIANCE.ln());
+    for _ in 0..60 {
+        let middle = f64::midpoint(low, high);
+        if at(middle.exp()) > squares { low = middle } else { high = middle }
+    }
+    high.exp()
 }

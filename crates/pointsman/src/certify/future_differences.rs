@@ -42,18 +42,24 @@ impl FutureDifferences {
         self
     }
 
-    /// The draws shrunk towards the prior, since large estimated differences are overestimates on average.
-    pub(super) fn shrunk(mut self, prior: &DifferencePrior) -> Self {
+    /// The draws shrunk towards the prior, since large estimated differences are overestimates on average. `estimates` are the present
+    /// differences that the policy uses, for each pair.
+    pub(super) fn shrunk(mut self, prior: &DifferencePrior, estimates: &[f64]) -> Self {
         for (a, b) in (0..self.actions).flat_map(|a| (0..a).map(move |b| (a, b))) {
             let (there, back) = (a * self.actions + b, b * self.actions + a);
             let (mean, step) = self.moments(there);
-            let [expected, variance] = prior.of_pair(a, b);
-            let spread = variance + self.errors[there].powi(2);
-            let shrinkage = step / (step + spread);
+            let (variance, error) = (prior.variance(a, b), self.errors[there].powi(2));
+            let shrinkage = step / (step + variance + error);
             (self.shrinkage[there], self.shrinkage[back]) = (shrinkage, shrinkage);
+            let shift = match prior.mean_of_all_cells(a, b) {
+                Some(expected) => shrinkage * (expected - mean),
+                // With ever more items the expected difference is the policy's estimate.
+                None if step > 0.0 => step / (step + error) * (estimates[there] - mean),
+                None => 0.0,
+            };
             for highs in &mut self.highs {
                 let middle = (highs[there] - highs[back]) / 2.0;
-                let by = shrinkage * (expected - mean) + ((1.0 - shrinkage).sqrt() - 1.0) * (middle - mean);
+                let by = shift + ((1.0 - shrinkage).sqrt() - 1.0) * (middle - mean);
                 highs[there] += by;
                 highs[back] -= by;
             }
@@ -94,12 +100,17 @@ impl FutureDifferences {
         prior: &DifferencePrior,
     ) -> LaterAdvantage {
         let pair = taken * self.actions + other;
-        let ([expected, variance], error) = (prior.of_pair(taken, other), self.errors[pair]);
-        LaterAdvantage {
-            mean: ahead + self.shrinkage[pair] * (expected - ahead),
-            deviation: self.moments(pair).1.sqrt(),
-            trust: variance / (variance + error * error),
-            prior_mean: expected,
+        let (variance, deviation) = (prior.variance(taken, other), self.moments(pair).1.sqrt());
+        let trust = variance / (variance + self.errors[pair].powi(2));
+        match prior.mean_of_all_cells(taken, other) {
+            Some(expected) => LaterAdvantage {
+                mean: ahead + self.shrinkage[pair] * (expected - ahead),
+                deviation,
+                trust,
+                prior_mean: expected,
+            },
+            // The policy's estimates combine the prior with the rows already, now and later.
+            None => LaterAdvantage { mean: ahead, deviation: trust * deviation, trust: 1.0, prior_mean: 0.0 },
         }
     }
 

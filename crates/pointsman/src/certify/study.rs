@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::CellCertificate;
 use super::budget_draws::{BudgetDraws, BudgetedCell};
-use super::difference_prior::DifferencePrior;
+use super::difference_prior::{DifferencePrior, Known};
 use super::forecast::{Forecast, Laws};
 use super::future_differences::{FutureDifferences, LaterAdvantage};
 use super::items::Items;
@@ -79,8 +79,9 @@ impl Router {
             })
         };
         let studies: Vec<Study<'_>> = filled.par_iter().filter_map(study).collect();
-        let known: Vec<&Forecast<'_>> = studies.iter().filter_map(|study| study.forecast.as_ref()).collect();
-        let prior = DifferencePrior::fit(&known, task.actions());
+        let known: Vec<Known<'_>> =
+            studies.iter().filter_map(|study| Some((study.forecast.as_ref()?, study.differences()))).collect();
+        let prior = DifferencePrior::fit(&known, task.actions(), self.cells().pooled_groups().is_some());
         let open = |study: &&Study<'_>| !judgement.cells[study.cell().index()].certain;
         let budget = match policy.task().limit() {
             Some(Limit::Budget(most)) => {
@@ -134,6 +135,12 @@ impl Study<'_> {
         f64::midpoint(self.decision.costs()[action], self.decision.costs_high()[action]) + extra
     }
 
+    /// For each pair of actions, the estimated cost of the first minus that of the second now.
+    fn differences(&self) -> Vec<f64> {
+        let costs: Vec<f64> = (0..self.task.actions()).map(|action| self.cost(action)).collect();
+        costs.iter().flat_map(|a| costs.iter().map(move |b| a - b)).collect()
+    }
+
     fn is_route(&self, action: usize) -> bool {
         (1..=self.task.routes().len()).contains(&action)
     }
@@ -155,8 +162,9 @@ impl Study<'_> {
             (0..self.task.actions()).filter(|&action| self.is_route(action)).map(|action| taken.part_of(action));
         let later = match self.forecast.as_ref().filter(|_| gets_labels) {
             Some(forecast) => {
+                let differences = self.differences();
                 let after = |times: f64| {
-                    let draws = forecast.with_items(times).shrunk(prior);
+                    let draws = forecast.with_items(times).shrunk(prior, &differences);
                     draws.later_advantage([kept, route], ahead, prior)
                 };
                 NEW_ITEMS_OFFERED.iter().map(|part| after(1.0 + part)).chain([after(f64::INFINITY)]).collect()
@@ -239,10 +247,10 @@ impl Study<'_> {
             return Ways { gain_of_knowing: gaps.fold(0.0, f64::max) / 2.0, ..Ways::default() };
         };
         let n = forecast.items().len();
-        let prior = prospects.prior;
+        let (prior, differences) = (prospects.prior, self.differences());
         let times = |more: usize| (n + more) as f64 / n as f64;
-        let with_items = |times: f64| forecast.with_items(times).shrunk(prior);
-        let with_labels = |more: usize, laws: &Laws<'_>| forecast.with_labels(more, laws).shrunk(prior);
+        let with_items = |times: f64| forecast.with_items(times).shrunk(prior, &differences);
+        let with_labels = |more: usize, laws: &Laws<'_>| forecast.with_labels(more, laws).shrunk(prior, &differences);
         let way = |draws: FutureDifferences, more: usize, labels: usize| Way {
             more,
             labels,

@@ -127,6 +127,10 @@ impl RowLosses {
                 None => mean(&own),
                 Some((panel, laws)) if !moments.identified => bounds(panel, laws, loss, &moments.mean, irreducible),
                 Some(_) if own.iter().all(|loss| loss.is_finite()) => mean(&own),
+                // A function of the irreducible loss, and so of the rows that show it.
+                Some((panel, laws)) if panel.depends_on_agreement_only(loss) => {
+                    bounds(panel, laws, loss, &moments.mean, irreducible)
+                }
                 Some((panel, laws)) => {
                     let cost = |urn: &Urn| laws.costing.cost(loss, urn);
                     let under = integrated(panel.labels_needed(loss), &cost, mixture, moments, estimator);

@@ -31,7 +31,7 @@ const DIFFUSE_VARIANCE: f64 = 1e6;
 const LIKELIHOOD_TOLERANCE: f64 = 1e-9;
 
 /// Smooths the losses of a router's pooled cells: the total loss, the irreducible loss where it is known, and that of each measured
-/// oracle, each with its own variances. Panels use the variances of the irreducible loss, so that they stay above it. `mixtures` are the
+/// oracle, each with its own variances. Panels use the rows and variances of the irreducible loss, so that they stay above it. `mixtures` are the
 /// rows of the cells, or a subset of them.
 pub(crate) fn pool_cells(
     router: &Router,
@@ -43,7 +43,7 @@ pub(crate) fn pool_cells(
     let Some(groups) = router.cells().pooled_groups() else { return };
     let Some(count) = cells.iter().flatten().next().map(|cell| cell.oracles.len()) else { return };
     let rows = Rows::new(router, cells, mixtures, loss);
-    let design = Design::new(router, mixtures, groups, rows.expected);
+    let design = Design::new(router, mixtures, groups, &rows.expected);
     let (totals, _) = design.pool(&rows.total, None);
     let (irreducible, variances) = design.pool(&rows.irreducible, None);
     let pooled: Vec<[Vec<f64>; 2]> = (0..count)
@@ -56,7 +56,8 @@ pub(crate) fn pool_cells(
             }
             None => [0, 1].map(|end| {
                 let of_cell = |cell: &Option<Decomposition>| cell.as_ref().map_or(f64::NAN, |d| d.oracles[place][end]);
-                design.pool(&design.spread(&cells.iter().map(of_cell).collect::<Vec<_>>()), Some(variances)).0
+                let of_cells: Vec<f64> = cells.iter().map(of_cell).collect();
+                design.pool(&rows.like_irreducible(&of_cells, mixtures), Some(variances)).0
             }),
         })
         .collect();
@@ -84,6 +85,8 @@ struct Rows {
     total: Vec<f64>,
     /// Values whose mean over a cell is the cell's irreducible loss, with about the variance of that estimate times the number of rows.
     irreducible: Vec<f64>,
+    /// The irreducible loss of each cell, where it is known.
+    known: Vec<Option<f64>>,
 }
 
 impl Rows {
@@ -91,7 +94,7 @@ impl Rows {
     /// its noise is taken as proportional to that of the disagreements.
     fn new(router: &Router, cells: &[Option<Decomposition>], mixtures: &[Mixture<'_>], loss: &Loss) -> Self {
         let blank = || vec![f64::NAN; router.rows().rows()];
-        let mut all = Self { expected: blank(), total: blank(), irreducible: blank() };
+        let mut all = Self { expected: blank(), total: blank(), irreducible: blank(), known: Vec::new() };
         let known: Vec<Option<f64>> =
             cells.iter().map(|cell| cell.as_ref().and_then(Decomposition::irreducible)).collect();
         let disagreements: Vec<WeightedMean> = mixtures.iter().map(|mixture| disagreement(*mixture)).collect();
@@ -119,7 +122,24 @@ impl Rows {
                 }
             }
         }
+        all.known = known;
         all
+    }
+
+    /// Values per row whose mean over a cell is the cell's value and which vary within the cell as the irreducible losses do: values in
+    /// proportion to the irreducible loss stay so when they are pooled. Where it is unknown, every row gets the cell's value.
+    fn like_irreducible(&self, by_cell: &[f64], mixtures: &[Mixture<'_>]) -> Vec<f64> {
+        let mut values = vec![f64::NAN; self.irreducible.len()];
+        for ((mixture, value), known) in mixtures.iter().zip(by_cell).zip(&self.known) {
+            for row in mixture.rows() {
+                values[row] = match known {
+                    Some(known) if *known > 0.0 => value * (self.irreducible[row] / known),
+                    Some(_) if self.irreducible[row].is_nan() => f64::NAN,
+                    _ => *value,
+                };
+            }
+        }
+        values
     }
 }
 
@@ -148,26 +168,17 @@ struct Design<'a> {
     bins: Vec<Vec<u32>>,
     /// The bin of each row.
     bin_of: Vec<u32>,
-    expected: Vec<f64>,
+    expected: &'a [f64],
 }
 
 impl<'a> Design<'a> {
-    fn new(router: &'a Router, mixtures: &'a [Mixture<'a>], groups: Vec<Range<usize>>, expected: Vec<f64>) -> Self {
+    fn new(router: &'a Router, mixtures: &'a [Mixture<'a>], groups: Vec<Range<usize>>, expected: &'a [f64]) -> Self {
         let bins = router.rows_by_confidence();
         let mut bin_of = vec![0; router.rows().rows()];
         for (bin, rows) in bins.iter().enumerate() {
             rows.iter().for_each(|&row| bin_of[row as usize] = bin as u32);
         }
         Self { router, mixtures, groups, bins, bin_of, expected }
-    }
-
-    /// Copies each cell's value to its rows.
-    fn spread(&self, by_cell: &[f64]) -> Vec<f64> {
-        let mut values = vec![f64::NAN; self.router.rows().rows()];
-        for (mixture, value) in self.mixtures.iter().zip(by_cell) {
-            mixture.rows().for_each(|row| values[row] = *value);
-        }
-        values
     }
 
     /// The weights and values of the rows whose value is known.

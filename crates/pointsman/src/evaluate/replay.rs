@@ -129,8 +129,12 @@ impl Policy {
         Ok(replay)
     }
 
-    /// As [`Self::replay`] without the correction for few labels, for rows whose losses are measured elsewhere.
-    pub(crate) fn replay_uncorrected(&self, table: &Table) -> Result<Replay> {
+    /// As [`Self::replay`] without the correction for few labels: the labels count as the truth. Costs of policies and routing curves are
+    /// found much faster; an evaluation lacks what needs the correction, and the savings.
+    ///
+    /// # Errors
+    /// As [`Self::replay`].
+    pub fn replay_uncorrected(&self, table: &Table) -> Result<Replay> {
         self.check_held_out(table)?;
         let truth_known = table.truth(0).is_some();
         let decisions = self.decide_batch(table)?;

@@ -6,4 +6,4 @@ mod what_if;
 
 pub use share::share_limits;
 pub use traffic::{MovedShare, TRAFFIC_DOUBT, TRAFFIC_TOLERANCE, Traffic, TrafficShift};
-pub use what_if::{CellChange, Flow, WhatIf, WhatIfSummary};
+pub use what_if::{CellChange, Flow, WhatIf, WhatIfCost, WhatIfSummary};

@@ -30,17 +30,15 @@ pub struct WhatIf {
     names: Vec<String>,
     /// The number of decisions by the name of the logged action, for each new one.
     flows: BTreeMap<String, Vec<u64>>,
-    cells: BTreeMap<u32, CellSums>,
-    all: CellSums,
+    /// The sums of each cell of the new policy.
+    cells: Vec<CellSums>,
 }
 
 /// Sums over queries.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 struct CellSums {
     decisions: u64,
     changed: u64,
-    /// The number of queries per new action.
-    taken: Vec<u64>,
     /// The expected cost of the new actions.
     after: f64,
     /// Of queries whose logged action the new task has: how many there are, the expected cost of that action, the difference of both costs
@@ -81,6 +79,25 @@ pub struct CellChange {
     pub expected_cost: f64,
     /// The expected cost per query minus that of the logged actions; `None` if the task has none of them.
     pub difference: Option<f64>,
+    /// The standard error of the difference over queries.
+    pub difference_standard_error: Option<f64>,
+}
+
+/// What another policy is expected to cost per query, by its own estimates and prices.
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct WhatIfCost {
+    /// The expected cost per query; `None` without queries.
+    pub expected: Option<f64>,
+    /// The expected cost per query of the logged actions, of the queries whose action the task has.
+    pub before: Option<f64>,
+    /// The mean difference of both on these queries: negative if the other policy is cheaper.
+    pub difference: Option<f64>,
+    /// The standard error of the difference over queries; the error of the estimates comes on top.
+    pub difference_standard_error: Option<f64>,
+    /// The number of queries whose logged action the task does not have.
+    pub not_compared: u64,
 }
 
 /// How logged decisions would change.
@@ -98,26 +115,16 @@ pub struct WhatIfSummary {
     pub shares_before: Named<f64>,
     /// The share of each action of the other policy.
     pub shares: Named<f64>,
-    /// The expected cost per query by the other policy's estimates and prices; `None` without queries.
-    pub expected_cost: Option<f64>,
-    /// The expected cost per query of the logged actions by the same estimates and prices, of the queries whose action the task has.
-    pub cost_before: Option<f64>,
-    /// The mean difference of both on these queries: negative if the other policy is cheaper.
-    pub difference: Option<f64>,
-    /// The standard error of the difference over queries; the error of the estimates comes on top.
-    pub difference_standard_error: Option<f64>,
-    /// The number of queries whose logged action the task does not have.
-    pub not_compared: u64,
+    /// What the other policy is expected to cost.
+    pub cost: WhatIfCost,
     /// The cells that have queries.
     pub cells: Vec<CellChange>,
 }
 
 impl CellSums {
-    fn add(&mut self, changed: bool, action: usize, actions: usize, after: f64, before: Option<f64>) {
+    fn add(&mut self, changed: bool, after: f64, before: Option<f64>) {
         self.decisions += 1;
         self.changed += u64::from(changed);
-        self.taken.resize(actions + 1, 0);
-        self.taken[action] += 1;
         self.after += after;
         if let Some(before) = before {
             let difference = after - before;
@@ -126,6 +133,23 @@ impl CellSums {
             self.difference += difference;
             self.difference_squared += difference * difference;
         }
+    }
+
+    fn with(self, other: &Self) -> Self {
+        Self {
+            decisions: self.decisions + other.decisions,
+            changed: self.changed + other.changed,
+            after: self.after + other.after,
+            compared: self.compared + other.compared,
+            before: self.before + other.before,
+            difference: self.difference + other.difference,
+            difference_squared: self.difference_squared + other.difference_squared,
+        }
+    }
+
+    /// The expected cost of the new actions per query.
+    fn expected(&self) -> Option<f64> {
+        (self.decisions > 0).then(|| self.after / self.decisions as f64)
     }
 
     /// A sum over the queries that were compared, per query.
@@ -145,7 +169,7 @@ impl WhatIf {
     #[must_use]
     pub fn new(policy: &Policy) -> Self {
         let names = policy.task().action_names().into_iter().chain([UNDETERMINED.to_owned()]).collect();
-        Self { names, flows: BTreeMap::new(), cells: BTreeMap::new(), all: CellSums::default() }
+        Self { names, flows: BTreeMap::new(), cells: vec![CellSums::default(); policy.cells().count()] }
     }
 
     /// Adds queries that the policy has decided, with their logged actions: places in `actions_before`, or `None` if undetermined.
@@ -166,9 +190,7 @@ impl WhatIf {
             let costs = decision.costs_high();
             let taken = decision.code().unwrap_or_else(|| policy.assumed_action([decision.costs(), costs]));
             let cost_before = code.and_then(|code| places[code]).map(|place| costs[place]);
-            for sums in [&mut self.all, self.cells.entry(decision.cell().0).or_default()] {
-                sums.add(!same, to, actions, costs[taken], cost_before);
-            }
+            self.cells[decision.cell().0 as usize].add(!same, costs[taken], cost_before);
         }
         for (code, flows) in flows.into_iter().enumerate() {
             let from = name(Some(code).filter(|&code| code < actions_before.len()));
@@ -180,7 +202,7 @@ impl WhatIf {
     /// What changes.
     #[must_use]
     pub fn summary(&self, policy: &Policy) -> WhatIfSummary {
-        let all = &self.all;
+        let all = self.cells.iter().fold(CellSums::default(), CellSums::with);
         let share = |n: u64| n as f64 / all.decisions.max(1) as f64;
         let mut matrix = Vec::new();
         let mut shares_before = Named::new();
@@ -192,16 +214,19 @@ impl WhatIf {
             let to = flows.iter().zip(&self.names).filter(|(decisions, _)| **decisions > 0);
             matrix.extend(to.map(|(&decisions, to)| Flow { from: from.clone(), to: to.clone(), decisions }));
         }
-        let counts =
-            self.names.iter().enumerate().map(|(place, name)| (name, all.taken.get(place).copied().unwrap_or(0)));
+        let taken = |place: usize| self.flows.values().map(|flows| flows[place]).sum::<u64>();
+        let counts = self.names.iter().enumerate().map(|(place, name)| (name, taken(place)));
         let listed = counts.filter(|(name, n)| *name != UNDETERMINED || *n > 0);
-        let cell = |(&cell, sums): (&u32, &CellSums)| CellChange {
-            cell,
-            name: policy.cells().name(crate::partition::CellId(cell), policy.classes()),
-            decisions: sums.decisions,
-            changed: sums.changed,
-            expected_cost: sums.after / sums.decisions as f64,
-            difference: sums.per_compared(sums.difference),
+        let cell = |(cell, sums): (u32, &CellSums)| {
+            Some(CellChange {
+                cell,
+                name: policy.cells().name(crate::partition::CellId(cell), policy.classes()),
+                decisions: sums.decisions,
+                changed: sums.changed,
+                expected_cost: sums.expected()?,
+                difference: sums.per_compared(sums.difference),
+                difference_standard_error: sums.standard_error(),
+            })
         };
         WhatIfSummary {
             decisions: all.decisions,
@@ -209,12 +234,14 @@ impl WhatIf {
             matrix,
             shares_before,
             shares: listed.map(|(name, n)| (name.clone(), share(n))).collect(),
-            expected_cost: (all.decisions > 0).then(|| all.after / all.decisions as f64),
-            cost_before: all.per_compared(all.before),
-            difference: all.per_compared(all.difference),
-            difference_standard_error: all.standard_error(),
-            not_compared: all.decisions - all.compared,
-            cells: self.cells.iter().map(cell).collect(),
+            cost: WhatIfCost {
+                expected: all.expected(),
+                before: all.per_compared(all.before),
+                difference: all.per_compared(all.difference),
+                difference_standard_error: all.standard_error(),
+                not_compared: all.decisions - all.compared,
+            },
+            cells: (0..).zip(&self.cells).filter_map(cell).collect(),
         }
     }
 }

@@ -1,10 +1,11 @@
 //! The loss of panels: its definition, unbiased estimates and Lipschitz constants.
 
 use pointsman::oracle::Aggregate;
-use pointsman::{CellId, Estimator, Loss, Oracle, Partition, Router, Task};
+use pointsman::{CellId, Estimator, Loss, Oracle, Partition, Router, Table, Task};
 use proptest::prelude::*;
 
 use crate::oracles::{estimated, panel};
+use crate::routing_worlds::{Features, World};
 use crate::world::{Rng, any_loss, close, compositions, dist, multinomial, population};
 
 /// The aggregates for which a loss is defined.
@@ -159,4 +160,31 @@ fn cross_entropy_of_panels_needs_smoothing() {
         assert!(error.contains("use aggregate=laplace"), "{error}");
     }
     Task::new(Loss::cross_entropy()).route("jury", "panel:m=3,aggregate=laplace".parse().unwrap(), 0.1).unwrap();
+}
+
+/// Pooled cells estimate panels from the same rows as the irreducible loss: under the Brier loss the mean of m labels loses (1 + 1/m) times it
+/// in every cell, also if some items have one label.
+#[test]
+fn panels_of_pooled_cells_follow_the_irreducible_loss() {
+    let drawn = World { classes: 3, features: Features::Missing }.draw(&mut Rng::new(5), 600, 3);
+    let votes = |row: usize| {
+        let counts = drawn.votes(row).unwrap().counts();
+        let first = counts.iter().position(|&count| count > 0).unwrap();
+        let one = |class: usize| u32::from(class == first);
+        (0..3).map(|class| if row % 4 == 0 { one(class) } else { counts[class] }).collect::<Vec<u32>>()
+    };
+    let probs: Vec<f64> = (0..drawn.rows()).flat_map(|row| drawn.prediction(row).to_vec()).collect();
+    let table = Table::new(["a", "b", "c"], probs).unwrap();
+    let table = table.with_votes((0..drawn.rows()).flat_map(votes).collect::<Vec<u32>>()).unwrap();
+    let router = Router::calibrate(&table, &Partition::pooled()).unwrap();
+    for experts in [1, 3, 10] {
+        let panel = Oracle::panel(experts, Aggregate::Mean).unwrap();
+        let task = Task::new(Loss::brier()).route("all", Oracle::bayes(), 0.0).unwrap();
+        let policy = router.policy(&task.route("panel", panel, 0.0).unwrap()).unwrap();
+        for cell in (0..router.cells().count() as u32).map(CellId) {
+            let costs = policy.cell(cell).unwrap().costs().to_vec();
+            let expected = costs[1] * (1.0 + 1.0 / f64::from(experts));
+            assert!((costs[2] - expected).abs() < 1e-9, "cell {cell}, {experts} experts: {} and {expected}", costs[2]);
+        }
+    }
 }

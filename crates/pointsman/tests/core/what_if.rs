@@ -53,20 +53,29 @@ fn changes_are_counted_by_hand() {
     }
     assert_eq!((summary.decisions, summary.changed), (900, changed));
     assert!(changed > 0 && compared < 900, "{summary:?}");
-    assert_eq!(summary.not_compared, 900 - compared);
+    assert_eq!(summary.cost.not_compared, 900 - compared);
     assert_eq!(summary.matrix.iter().map(|flow| flow.decisions).sum::<u64>(), 900);
     let moved = summary.matrix.iter().filter(|flow| flow.from != flow.to).map(|flow| flow.decisions).sum::<u64>();
     assert_eq!(moved, changed);
     // Sums of 900 numbers of size one in another order.
-    close(summary.expected_cost.unwrap(), after / 900.0, 1e-12, "expected cost");
+    close(summary.cost.expected.unwrap(), after / 900.0, 1e-12, "expected cost");
     let mean = differences.iter().sum::<f64>() / compared as f64;
-    close(summary.difference.unwrap(), mean, 1e-12, "difference");
+    close(summary.cost.difference.unwrap(), mean, 1e-12, "difference");
     let variance = differences.iter().map(|d| (d - mean).powi(2)).sum::<f64>() / (compared - 1) as f64;
-    close(summary.difference_standard_error.unwrap(), (variance / compared as f64).sqrt(), 1e-12, "standard error");
+    close(
+        summary.cost.difference_standard_error.unwrap(),
+        (variance / compared as f64).sqrt(),
+        1e-12,
+        "standard error",
+    );
     let shares: f64 = summary.shares.iter().map(|(_, share)| share).sum();
     close(shares, 1.0, 1e-12, "shares");
     assert_eq!(summary.cells.iter().map(|cell| cell.decisions).sum::<u64>(), 900);
     assert_eq!(summary.cells.iter().map(|cell| cell.changed).sum::<u64>(), changed);
+    let total: f64 = summary.cells.iter().map(|cell| cell.expected_cost * cell.decisions as f64).sum();
+    close(total, after, 1e-9, "costs of the cells");
+    // A cell of a partition has one cost per action: differences vary within it only if logged actions do.
+    assert!(summary.cells.iter().any(|cell| cell.difference_standard_error == Some(0.0)), "{summary:?}");
 }
 
 #[test]
@@ -79,8 +88,8 @@ fn the_same_policy_changes_nothing() {
         let mut what_if = WhatIf::new(&policy);
         what_if.add(&policy, &decisions, &policy.task().action_names(), &before);
         let summary = what_if.summary(&policy);
-        assert_eq!((summary.changed, summary.not_compared), (0, 0));
-        assert_eq!((summary.difference, summary.difference_standard_error), (Some(0.0), Some(0.0)));
+        assert_eq!((summary.changed, summary.cost.not_compared), (0, 0));
+        assert_eq!((summary.cost.difference, summary.cost.difference_standard_error), (Some(0.0), Some(0.0)));
         assert_eq!(summary.shares_before.iter().count(), summary.matrix.len());
     }
 }
@@ -89,6 +98,6 @@ fn the_same_policy_changes_nothing() {
 fn nothing_logged_gives_no_costs() {
     let policy = Router::calibrate(&world(200, 5), &Partition::top_class(2)).unwrap().policy(&task(0.1)).unwrap();
     let summary = WhatIf::new(&policy).summary(&policy);
-    assert_eq!((summary.decisions, summary.expected_cost, summary.difference), (0, None, None));
+    assert_eq!((summary.decisions, summary.cost.expected, summary.cost.difference), (0, None, None));
     assert!(summary.matrix.is_empty() && summary.cells.is_empty());
 }

@@ -2,6 +2,7 @@
 //!
 //! One process uses them at a time. A thread of its own writes the log and commits whatever waits for it together.
 
+mod backup;
 mod rows;
 mod segments;
 mod writer;
@@ -20,6 +21,7 @@ pub use super::Settings;
 use super::queue::Queue;
 use super::{AdminEntry, Appended, Change, Changed, LogQuery, Record, Registry, Reply, Sha256, Store, StoreError};
 use crate::clock::Time;
+pub use backup::{Backup, backup};
 use segments::Segment;
 use writer::{Segments, Writer};
 
@@ -69,15 +71,10 @@ impl SqliteStore {
                 "SQLite {version} can lose committed rows: use 3.51.3 or newer"
             )));
         }
-        let beside = |suffix: &str| {
-            let mut name = path.as_os_str().to_owned();
-            name.push(suffix);
-            PathBuf::from(name)
-        };
         let io = |e: std::io::Error| StoreError::Unavailable(format!("{}: {e}", path.display()));
-        let folder = beside("-log");
+        let folder = log_folder(path);
         fs::create_dir_all(&folder).map_err(io)?;
-        let lock = File::create(beside("-lock")).map_err(io)?;
+        let lock = File::create(beside(path, "-lock")).map_err(io)?;
         lock.try_lock().map_err(|_| {
             let path = path.display();
             StoreError::Unavailable(format!(
@@ -117,6 +114,18 @@ impl SqliteStore {
         let main = Arc::clone(&self.main);
         blocking(move || work(&mut main.lock().unwrap_or_else(PoisonError::into_inner)))
     }
+}
+
+/// The path with something behind its name.
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// The folder of the log of a store.
+fn log_folder(path: &Path) -> PathBuf {
+    beside(path, "-log")
 }
 
 /// Runs work that waits for the disk on a thread where it stops nobody else.

@@ -53,17 +53,17 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 impl Segment {
     /// The segments of a folder, oldest first. Files of other names are left alone.
     pub(super) fn list(folder: &Path) -> rusqlite::Result<Vec<Arc<Self>>> {
-        let unreadable = |e: io::Error| unusable(&format!("{}: {e}", folder.display()));
-        let mut found = Vec::new();
-        for entry in fs::read_dir(folder).map_err(unreadable)? {
-            let path = entry.map_err(unreadable)?.path();
-            let stem = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(".db"));
-            if let Some(number) = stem.and_then(|stem| stem.parse().ok()) {
-                found.push(Arc::new(Self::open(number, path)?));
-            }
-        }
-        found.sort_by_key(|segment| segment.number);
-        Ok(found)
+        let files = Self::files(folder).map_err(|e| unusable(&format!("{}: {e}", folder.display())))?;
+        let open = |path: PathBuf| Ok(Arc::new(Self::open(number(&path).unwrap_or(0), path)?));
+        files.into_iter().map(open).collect()
+    }
+
+    /// The files of the segments of a folder, oldest first.
+    pub(super) fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
+        let paths = fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
+        let mut files: Vec<PathBuf> = paths.into_iter().filter(|path| number(path).is_some()).collect();
+        files.sort_by_key(|path| number(path));
+        Ok(files)
     }
 
     fn open(number: u64, path: PathBuf) -> rusqlite::Result<Self> {
@@ -251,6 +251,11 @@ impl Segment {
             Ok(page)
         })
     }
+}
+
+/// The number of a segment by its file name.
+fn number(path: &Path) -> Option<u64> {
+    path.file_name()?.to_str()?.strip_suffix(".db")?.parse().ok()
 }
 
 /// The condition that a decision was answered with one of these actions.

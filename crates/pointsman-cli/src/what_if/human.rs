@@ -1,0 +1,129 @@
+//! What would change, for the terminal.
+
+use std::io::{self, Write};
+
+use anstyle::Style;
+use pointsman::Policy;
+use pointsman::monitor::{CellChange, WhatIfSummary};
+
+use crate::args::WhatIfArgs;
+use crate::render::number::{count, counted, decimals, maybe, percent};
+use crate::render::style::{BAD, BOLD, DIM, GOOD, PLAIN, action_named};
+use crate::render::table::Grid;
+use crate::render::{self, paragraph};
+
+/// The most cells that are listed.
+const MAX_CELLS: usize = 20;
+
+pub(super) fn print(args: &WhatIfArgs, policy: &Policy, summary: &WhatIfSummary) -> io::Result<()> {
+    let mut out = io::BufWriter::new(render::stdout());
+    let decisions = counted(summary.decisions as usize, "decision", "decisions");
+    let log = render::printable(&args.log.display().to_string());
+    let share = summary.changed as f64 / summary.decisions.max(1) as f64;
+    let changed = format!("{} ({})", count(summary.changed as usize), percent(share));
+    let before = match &args.against {
+        Some(path) => format!("under {}", render::printable(&path.display().to_string())),
+        None => "as logged".to_owned(),
+    };
+    paragraph(
+        &mut out,
+        0,
+        &format!(
+            "{BOLD}{decisions}{BOLD:#} of {log}; {BOLD}{changed}{BOLD:#} would change, compared with those {before}"
+        ),
+    )?;
+    if summary.decisions > 0 {
+        print_cost(&mut out, policy, summary)?;
+        print_matrix(&mut out, summary)?;
+        print_cells(&mut out, summary)?;
+    }
+    out.flush()
+}
+
+/// The colour of a difference of costs.
+fn style(difference: Option<f64>) -> Style {
+    match difference {
+        Some(x) if x < 0.0 => GOOD,
+        Some(x) if x > 0.0 => BAD,
+        _ => PLAIN,
+    }
+}
+
+fn print_cost(out: &mut impl Write, policy: &Policy, summary: &WhatIfSummary) -> io::Result<()> {
+    let cost = &summary.cost;
+    let digits = decimals(cost.expected.into_iter().chain(cost.before));
+    writeln!(out)?;
+    let unit = policy.task().loss().unit();
+    paragraph(&mut *out, 0, &format!("{BOLD}Expected cost per query, in {unit}{BOLD:#}"))?;
+    let mut grid = Grid::new().numbers(["before", "what if", "difference", "± s.e."]);
+    grid.row([
+        (maybe(cost.before, digits), PLAIN),
+        (maybe(cost.expected, digits), PLAIN),
+        (maybe(cost.difference, digits), style(cost.difference)),
+        (maybe(cost.difference_standard_error, digits), DIM),
+    ]);
+    grid.write(&mut *out)?;
+    let text = "Both by the estimates and prices of the new task. ± is the standard error over these queries; the error of the \
+                estimates comes on top.";
+    paragraph(&mut *out, 2, &format!("{DIM}{text}{DIM:#}"))?;
+    if cost.not_compared > 0 {
+        let rows = counted(cost.not_compared as usize, "decision has", "decisions have");
+        let text = format!("{rows} an action that the new task lacks: they count in the cost, not in the difference.");
+        paragraph(&mut *out, 2, &format!("{DIM}{text}{DIM:#}"))?;
+    }
+    Ok(())
+}
+
+/// One row per action before, one column per new action, and the shares of both.
+fn print_matrix(out: &mut impl Write, summary: &WhatIfSummary) -> io::Result<()> {
+    writeln!(out)?;
+    paragraph(&mut *out, 0, &format!("{BOLD}Decisions, from (rows) to (columns){BOLD:#}"))?;
+    let to: Vec<&str> = summary.shares.iter().map(|(name, _)| name).collect();
+    let mut grid = Grid::new().text("").numbers(to.iter().copied()).number("share before");
+    for (from, &before) in summary.shares_before.iter() {
+        let mut row = vec![(from.to_owned(), action_named(from))];
+        for name in &to {
+            let flow = summary.matrix.iter().find(|flow| flow.from == from && flow.to == *name);
+            let style = if from == *name { DIM } else { PLAIN };
+            row.push((flow.map_or_else(|| "0".to_owned(), |flow| count(flow.decisions as usize)), style));
+        }
+        row.push((percent(before), DIM));
+        grid.row(row);
+    }
+    let shares = summary.shares.iter().map(|(_, &share)| (percent(share), DIM));
+    grid.row([("share after".to_owned(), DIM)].into_iter().chain(shares).chain([(String::new(), DIM)]));
+    grid.write(out)
+}
+
+/// The cells with the most changed decisions.
+fn print_cells(out: &mut impl Write, summary: &WhatIfSummary) -> io::Result<()> {
+    let mut cells: Vec<&CellChange> = summary.cells.iter().filter(|cell| cell.changed > 0).collect();
+    if cells.is_empty() {
+        return Ok(());
+    }
+    cells.sort_by_key(|cell| std::cmp::Reverse(cell.changed));
+    let changed = cells.len();
+    cells.truncate(MAX_CELLS);
+    writeln!(out)?;
+    paragraph(&mut *out, 0, &format!("{BOLD}Cells whose decisions change{BOLD:#}"))?;
+    let digits = decimals(cells.iter().map(|cell| cell.expected_cost));
+    let mut grid =
+        Grid::new().number("cell").text("").numbers(["queries", "changed", "what if", "difference", "± s.e."]);
+    for cell in &cells {
+        grid.row([
+            (cell.cell.to_string(), PLAIN),
+            (cell.name.clone(), PLAIN),
+            (count(cell.decisions as usize), PLAIN),
+            (count(cell.changed as usize), BOLD),
+            (maybe(Some(cell.expected_cost), digits), PLAIN),
+            (maybe(cell.difference, digits), style(cell.difference)),
+            (maybe(cell.difference_standard_error, digits), DIM),
+        ]);
+    }
+    grid.write(&mut *out)?;
+    if changed > MAX_CELLS {
+        let text = format!("{} more: --json lists all cells.", counted(changed - MAX_CELLS, "cell", "cells"));
+        paragraph(&mut *out, 2, &format!("{DIM}{text}{DIM:#}"))?;
+    }
+    Ok(())
+}
