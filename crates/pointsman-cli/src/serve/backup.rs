@@ -2,11 +2,13 @@
 
 use std::io::Write;
 
-use pointsman_server::store::sqlite;
+use anyhow::anyhow;
+use pointsman_server::store::{StoreUrl, sqlite};
 use serde_json::json;
 
 use super::run::configuration;
 use crate::args::BackupArgs;
+use crate::failure::Hint;
 use crate::json;
 use crate::progress::Progress;
 use crate::render;
@@ -15,9 +17,13 @@ use crate::render::style::{BOLD, GOOD};
 
 pub(crate) fn run(args: &BackupArgs) -> anyhow::Result<()> {
     let config = configuration(&args.service)?;
+    let StoreUrl::Sqlite(path) = &config.store.url else {
+        let hint = Hint("back it up as your other databases, with pg_dump for example".to_owned());
+        return Err(anyhow!("{} is not in files of its own", config.store.url).context(hint));
+    };
     let done = {
         let _progress = Progress::spinner("copying the store");
-        sqlite::backup(config.sqlite_path(), &args.output)?
+        sqlite::backup(path, &args.output)?
     };
     let folder = args.output.display();
     if args.json {

@@ -124,3 +124,12 @@ fn passwords_of_the_database_are_not_printed() {
         assert!(!text.contains(database.password()), "{text}");
     }
 }
+
+#[test]
+fn backups_of_postgres_are_left_to_its_own_tools() {
+    let folder = workshop();
+    let run = crate::line(folder.path(), "backup -o copy --store postgres://u:canary@localhost/points");
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.contains("pg_dump") && !run.stderr.contains("canary"), "{run:?}");
+    assert!(!folder.path().join("copy").exists());
+}

@@ -44,8 +44,10 @@ macro_rules! columns {
 }
 
 /// Decisions, without a condition.
-pub(super) const SELECT: &str =
-    concat!(columns!(), ", inputs.input FROM pointsman.decisions LEFT JOIN pointsman.inputs ON inputs.id = decisions.id");
+pub(super) const SELECT: &str = concat!(
+    columns!(),
+    ", inputs.input FROM pointsman.decisions LEFT JOIN pointsman.inputs ON inputs.id = decisions.id"
+);
 
 /// The same without their inputs.
 pub(super) const SELECT_WITHOUT_INPUTS: &str = concat!(columns!(), ", NULL FROM pointsman.decisions");
