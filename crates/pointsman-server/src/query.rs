@@ -121,10 +121,7 @@ impl QueryBody {
     /// # Errors
     /// If a class, a feature or a number is missing or wrong.
     pub(crate) fn for_policy(self, policy: &Policy) -> Result<Query, BadField> {
-        if let Some(id) = self.id.as_ref().filter(|id| id.is_empty() || id.len() > MAX_ID_BYTES) {
-            let reason = format!("an id has from 1 to {MAX_ID_BYTES} bytes, this one has {}", id.len());
-            return Err(BadField::new("/id", reason));
-        }
+        check_id(self.id.as_deref())?;
         let by_name = matches!(self.probs, Numbers::Map(_));
         let found = in_order(self.probs, policy.classes(), "/probs", "class")?;
         let mut prediction = Vec::with_capacity(found.len());
@@ -158,6 +155,16 @@ impl Numbers {
             // Without names, features that no cell depends on cannot be told apart.
             list @ Self::List(_) => list,
         }
+    }
+}
+
+/// Refuses a caller's id that is empty or too long.
+pub(crate) fn check_id(id: Option<&str>) -> Result<(), BadField> {
+    match id.map(str::len) {
+        Some(bytes) if !(1..=MAX_ID_BYTES).contains(&bytes) => {
+            Err(BadField::new("/id", format!("an id has from 1 to {MAX_ID_BYTES} bytes, this one has {bytes}")))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -15,7 +15,7 @@ use super::parse_json;
 use super::problem::{Kind, Problem};
 use crate::app::App;
 use crate::deployment::{Deployment, Version};
-use crate::query::{Query, QueryBody};
+use crate::query::{Query, QueryBody, check_id};
 
 /// One JSON object per line.
 pub(crate) const NDJSON: &str = "application/x-ndjson";
@@ -101,8 +101,11 @@ fn read_queries(policy: &pointsman::Policy, body: Bytes, most: usize) -> Result<
             )
         })?;
         for row in 0..table.rows() {
+            let id = frame.ids.as_ref().map(|ids| ids[row].clone());
+            let place = queries.len();
+            check_id(id.as_deref()).map_err(|bad| Problem::invalid(format!("/{place}{}", bad.pointer), bad.reason))?;
             queries.push(Query {
-                id: frame.ids.as_ref().map(|ids| ids[row].clone()),
+                id,
                 tags: None,
                 input: None,
                 prediction: table.prediction(row).to_vec(),
@@ -133,10 +136,15 @@ fn write_answers(decided: &Decided, version: &Version) -> Result<Vec<u8>, Proble
         ("irreducible".to_owned(), real(&|row| answers[row].irreducible)),
         ("reducible".to_owned(), real(&|row| answers[row].reducible)),
     ];
-    let records: Vec<_> = decided.iter().map(|(record, _)| record).collect();
-    for (place, name) in version.actions.iter().enumerate() {
-        let column = format!("cost_{}", name.replacen(':', "_", 1));
-        columns.push((column, real(&|row| records[row].outcome.costs.get(place).copied())));
+    let decisions: Vec<_> = decided.iter().collect();
+    for name in &version.actions {
+        let cost = |row: usize| {
+            let (record, own) = decisions[row];
+            // An earlier decision on the same id may be of a version with other actions.
+            let place = own.actions.iter().position(|other| other == name)?;
+            record.outcome.costs.get(place).copied()
+        };
+        columns.push((format!("cost_{}", name.replacen(':', "_", 1)), real(&cost)));
     }
     columns.push(("reason".to_owned(), text(&|row| answers[row].reason.to_owned())));
     columns.push(("degraded".to_owned(), text(&|row| answers[row].degraded.unwrap_or_default().to_owned())));

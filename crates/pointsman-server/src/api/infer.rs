@@ -18,7 +18,7 @@ use super::problem::{Kind, Problem};
 use super::{json, parse_json};
 use crate::app::App;
 use crate::deployment::Version;
-use crate::query::Query;
+use crate::query::{Query, check_id};
 
 /// The header that says how long the JSON part of a body is.
 const JSON_LENGTH: &str = "inference-header-content-length";
@@ -198,6 +198,7 @@ pub(crate) async fn infer(
     let (deployment, version) = active(&app, &name)?;
     let (text, raw) = split(&headers, &body)?;
     let InferBody { id, inputs } = parse_json(text)?;
+    check_id(id.as_deref()).map_err(|bad| Problem::invalid(bad.pointer, bad.reason))?;
     let queries = queries(&app, &version, inputs, raw, id.as_deref())?;
     let pointer = |row: usize| format!("/inputs/row {row}");
     let decided = commit(&app, &deployment, &version, caller, queries, Options::default(), pointer).await?;
