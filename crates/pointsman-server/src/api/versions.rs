@@ -92,6 +92,7 @@ fn one(app: &App, name: &str, number: u32) -> Result<VersionView, Problem> {
 #[utoipa::path(
     get,
     path = "/v1/deployments/{deployment}/versions",
+    operation_id = "list_versions",
     tag = "versions",
     params(("deployment" = String, Path, description = "The deployment's name")),
     responses((status = 200, description = "The versions, oldest first", body = VersionList)),
@@ -106,6 +107,7 @@ pub(crate) async fn list(State(app): State<Arc<App>>, Path(name): Path<String>) 
 #[utoipa::path(
     post,
     path = "/v1/deployments/{deployment}/versions",
+    operation_id = "add_version",
     tag = "versions",
     params(("deployment" = String, Path, description = "The deployment's name")),
     request_body = VersionBody,
