@@ -164,29 +164,30 @@ def test_other_statuses_are_not_repeated(flaky: Flaky, status: int) -> None:
 
 
 def test_waits_are_bounded_and_as_long_as_asked(flaky: Flaky) -> None:
-    flaky.failures, flaky.headers = [503, 503], {"Retry-After": "1"}
+    flaky.failures, flaky.headers = [503], {"Retry-After": "1"}
     with Client(flaky.url) as client:
         client.deployment("d")
-        waits = [b - a for a, b in zip(flaky.times, flaky.times[1:], strict=False)]
-        assert all(wait >= 1.0 for wait in waits) and len(waits) == 2
+        assert flaky.times[1] - flaky.times[0] >= 1.0
         # As a date, which is a whole number of seconds.
         flaky.failures, flaky.times = [503], []
-        flaky.headers = {"Retry-After": format_datetime(datetime.now(UTC) + timedelta(seconds=3), usegmt=True)}
+        flaky.headers = {"Retry-After": format_datetime(datetime.now(UTC) + timedelta(seconds=2), usegmt=True)}
         client.deployment("d")
-        assert flaky.times[1] - flaky.times[0] >= 1.5
+        assert flaky.times[1] - flaky.times[0] >= 0.9
         # A service that asks for a long wait is not asked again.
         flaky.failures, flaky.requests, flaky.headers = [503], [], {"Retry-After": "60"}
         with pytest.raises(ServiceError) as caught:
             client.deployment("d")
         assert len(flaky.requests) == 1 and caught.value.retry_after == 60.0
     flaky.headers = {}
-    for settings, most in [({"retries": 3}, 4), ({"retries": 0}, 1), ({"timeout": 1.0, "retries": 1000}, 9)]:
-        flaky.failures, flaky.requests = [503] * 100, []
-        start = time.monotonic()
-        with Client(flaky.url, **settings) as client, pytest.raises(ServiceError, match="503"):
+    for retries in (3, 0):
+        flaky.failures, flaky.requests = [503] * 9, []
+        with Client(flaky.url, retries=retries) as client, pytest.raises(ServiceError, match="503"):
             client.deployment("d")
-        assert 1 <= len(flaky.requests) <= most and ("retries" not in settings or settings["retries"] > 9 or len(flaky.requests) == most)
-        assert time.monotonic() - start < 5.0
+        assert len(flaky.requests) == retries + 1
+    flaky.failures, start = [503] * 1000, time.monotonic()
+    with Client(flaky.url, retries=1000, timeout=1.0) as client, pytest.raises(ServiceError, match="503"):
+        client.deployment("d")
+    assert time.monotonic() - start < 3.0 and len(flaky.failures) > 900
 
 
 def test_answers_that_are_not_of_the_service_are_named(flaky: Flaky) -> None:
@@ -262,7 +263,7 @@ def test_the_key_is_never_shown(flaky: Flaky, caplog: pytest.LogCaptureFixture) 
     fail(lambda: Client(flaky.url, f" {CANARY}\n", retries=0), lambda client: client.activate("d", 1))
     fail(lambda: Client("http://127.0.0.1:9", CANARY, retries=0), lambda client: client.deployments())
     fail(lambda: Client(flaky.url, CANARY), lambda client: pickle.dumps(client))
-    for key in (f"{CANARY}\r\nX: y", f"{CANARY} {CANARY}", f"{CANARY}é"):
+    for key in (f"{CANARY}\r\nX:y", f"{CANARY} {CANARY}", f"{CANARY}é"):
         fail(lambda: Client(flaky.url, key), lambda client: client.deployments())
     for address in ("127.0.0.1:9", "127.0.0.1:x"):
         fail(lambda: Client(f"http://user:{CANARY}@{address}"), lambda client: client.deployments())
