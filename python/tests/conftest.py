@@ -13,6 +13,8 @@ import numpy.typing as npt
 import pytest
 from serving import Service
 
+from pointsman import Client
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
@@ -85,6 +87,13 @@ def service(binary: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     """A service that tests share; each uses a deployment of its own."""
     with Service(binary, tmp_path_factory.mktemp("service")) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def client(service: Service) -> Iterator[Client]:
+    """A client of the shared service."""
+    with Client(service.url) as client:
+        yield client
 
 
 def real_data(file: str) -> Path:

@@ -4,7 +4,19 @@ import signal
 import subprocess
 import threading
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pointsman import Client, Router, Task
+
+if TYPE_CHECKING:
+    from conftest import World
+
+CLASSES = ["cat", "dog", "owl"]
+ROUTES: dict[str, Any] = {"expert": 0.07, "jury": ("panel:m=3,aggregate=mean", 0.05)}
+TASK = Task("brier", ROUTES, abstain=0.5)
 
 
 class Service:
@@ -57,3 +69,20 @@ class Service:
     def __exit__(self, *_: Any) -> None:
         if self._process.poll() is None:
             self.kill()
+
+
+def named(world: "World") -> dict[str, npt.NDArray[np.float64]]:
+    """The features of a world by name."""
+    return {"length": world.features[:, 0], "hour": world.features[:, 1]}
+
+
+def fitted(partition: str, world: "World") -> Router:
+    """A router on a world."""
+    return Router(partition, classes=CLASSES, random_state=3).fit(world.probs, world.votes, features=named(world))
+
+
+def deploy(client: Client, name: str, source: Any, task: Task | None = None) -> str:
+    """Makes a deployment with one active version."""
+    client.put_deployment(name)
+    client.add_version(name, source, task=task, activate=True)
+    return name

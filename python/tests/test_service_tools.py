@@ -10,12 +10,9 @@ from conftest import World
 from openapi_spec_validator import OpenAPIV31SpecValidator
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
-from serving import Service
+from serving import TASK, Service, deploy, fitted
 
-from pointsman import Client, Policy, Router, Task
-
-CLASSES = ["cat", "dog", "owl"]
-TASK = Task("brier", {"expert": 0.07}, abstain=0.5)
+from pointsman import Client, Policy
 
 #: Names, types and labels of the metrics; histograms have buckets, a sum and a count.
 METRICS = {
@@ -30,11 +27,9 @@ METRICS = {
 
 
 def deployed(service: Service, name: str, world: World, partition: str) -> Policy:
-    features = {"length": world.features[:, 0], "hour": world.features[:, 1]}
-    router = Router(partition, classes=CLASSES).fit(world.probs, world.votes, features=features)
+    router = fitted(partition, world)
     with Client(service.url) as client:
-        client.put_deployment(name)
-        client.add_version(name, router, task=TASK, activate=True)
+        deploy(client, name, router, TASK)
     return router.policy(task=TASK)
 
 
