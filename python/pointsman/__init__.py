@@ -13,8 +13,10 @@ the loss is irreducible and how much an oracle would save. A policy adds a loss 
 ['predict', 'abstain']
 
 Array arguments may be numpy arrays, pandas and polars frames, pyarrow tables and any other object with the Arrow PyCapsule
-interface. Only numpy is required; scikit-learn, pandas, polars, pyarrow, matplotlib and tqdm are imported when they are
+interface. Only numpy is required; scikit-learn, pandas, polars, pyarrow, matplotlib, tqdm and httpx are imported when they are
 needed.
+
+:class:`Client` and :class:`AsyncClient` ask a running ``pointsman serve``.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -30,6 +32,7 @@ from ._policy import Policy
 from ._read import Arrays, read
 from ._reports import Decomposition, Diagnosis, Report, decompose, diagnose
 from ._router import Router
+from .client import AsyncClient, Client, ServiceError, ServiceUnreachable
 
 if TYPE_CHECKING:
     from ._classifier import RoutedClassifier, cost_scorer
@@ -38,6 +41,8 @@ __all__ = [
     "__version__",
     "Aggregate",
     "Arrays",
+    "AsyncClient",
+    "Client",
     "Comparison",
     "Decisions",
     "Decomposition",
@@ -54,6 +59,8 @@ __all__ = [
     "Report",
     "RoutedClassifier",
     "Router",
+    "ServiceError",
+    "ServiceUnreachable",
     "Support",
     "Task",
     "Ties",

@@ -3,7 +3,7 @@
 import os
 import subprocess
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -11,6 +11,9 @@ from typing import NoReturn
 import numpy as np
 import numpy.typing as npt
 import pytest
+from serving import Service
+
+from pointsman import Client
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -57,12 +60,18 @@ def queries() -> World:
 
 
 @pytest.fixture(scope="session")
-def command() -> Callable[..., str]:
-    """Runs the command line and gives its standard output."""
+def binary() -> Path:
+    """The program: the one that `POINTSMAN_BIN` names, or a debug build."""
     default = REPOSITORY / "target" / "debug" / "pointsman"
     binary = Path(os.environ.get("POINTSMAN_BIN", default))
     if not binary.exists():
         skip(f"{binary} is missing; build it: cargo build -p pointsman-cli")
+    return binary
+
+
+@pytest.fixture(scope="session")
+def command(binary: Path) -> Callable[..., str]:
+    """Runs the command line and gives its standard output."""
 
     def run(*arguments: object, folder: Path | None = None) -> str:
         line = [str(binary), *map(str, arguments)]
@@ -71,6 +80,20 @@ def command() -> Callable[..., str]:
         return done.stdout
 
     return run
+
+
+@pytest.fixture(scope="session")
+def service(binary: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A service that tests share; each uses a deployment of its own."""
+    with Service(binary, tmp_path_factory.mktemp("service")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def client(service: Service) -> Iterator[Client]:
+    """A client of the shared service."""
+    with Client(service.url) as client:
+        yield client
 
 
 def real_data(file: str) -> Path:

@@ -222,6 +222,7 @@ def test_tasks_and_losses_are_values() -> None:
     text = 'abstain = 0.35\nloss = "brier"\n[[route]]\nname = "expert"\ncost = 0.05\n'
     parsed = Task.parse(text)
     assert parsed.abstain == 0.35 and parsed.routes == [("expert", Oracle.bayes(), 0.05)]
+    assert Task.parse(parsed.text) == parsed and Task.parse(task.text) == task
     for loss in [Loss("fn-fp:fp=1,fn=3"), Loss("asymmetric:2"), Loss.matrix([[0, 1], [2, 0]], acts=["a", "b"])]:
         assert pickle.loads(pickle.dumps(loss)) == loss and eval(repr(loss)) == loss
         assert len({loss, pickle.loads(pickle.dumps(loss))}) == 1

@@ -53,7 +53,7 @@ def test_everything_public_is_found_and_described() -> None:
 def test_only_numpy_is_needed_to_import() -> None:
     code = """
 import sys
-for name in ["sklearn", "pandas", "polars", "pyarrow", "matplotlib", "tqdm", "scipy"]:
+for name in ["sklearn", "pandas", "polars", "pyarrow", "matplotlib", "tqdm", "scipy", "httpx"]:
     sys.modules[name] = None
 import numpy as np, pointsman
 probs = np.array([[0.9, 0.1], [0.3, 0.7]])

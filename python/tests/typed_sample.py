@@ -1,10 +1,14 @@
 """What a user with a type checker writes: checked by mypy --strict, and run."""
 
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
 import numpy as np
 import numpy.typing as npt
 
 import pointsman
-from pointsman import Decisions, Decomposition, Diagnosis, Estimator, Loss, Oracle, Policy, Report, Router, Task, Ties
+from pointsman import AsyncClient, Client, Decisions, Decomposition, Diagnosis, Estimator, Loss, Oracle, Policy, Report, Router, Task, Ties
+from pointsman.client import BatchDecisions, Decision
 
 
 def use(probs: npt.NDArray[np.float32], votes: npt.NDArray[np.int64]) -> tuple[Decisions, Report]:
@@ -40,6 +44,28 @@ def use(probs: npt.NDArray[np.float32], votes: npt.NDArray[np.int64]) -> tuple[D
         row: int | None = error.row
         assert row == 0
     return decisions, report
+
+
+def ask(client: Client, router: Router, probs: npt.NDArray[np.float64]) -> list[str | None]:
+    """What a user of the service writes."""
+    version: int = client.add_version("d", router, task=Task(abstain=0.5), activate=True).version
+    answer: Decision = client.decide("d", probs[0], features={"length": 3.0}, id="a", tags={"shop": "oslo"})
+    cost: float | None = answer.costs[answer.action]
+    batch: BatchDecisions = client.decide_batch("d", probs, ids=range(len(probs)))
+    actions: list[str] = batch.action.tolist()
+    try:
+        shares: Mapping[str, float] = client.what_if("d", version=version, start=datetime.now(UTC)).shares
+    except pointsman.ServiceError as error:
+        status: int | None = error.status
+        assert status is None or status >= 400
+    else:
+        assert cost is not None and set(shares) >= set(actions)
+    return [one.decision_id for one in client.decisions("d", action="predict")]
+
+
+async def ask_at_once(client: AsyncClient, probs: npt.NDArray[np.float64]) -> list[str]:
+    answer: Decision = await client.decide("d", probs[0])
+    return [answer.action] + [one.action async for one in client.decisions("d")]
 
 
 if __name__ == "__main__":

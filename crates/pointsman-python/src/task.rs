@@ -112,6 +112,12 @@ impl Task {
         Ok(Self(pointsman_table::parse_task(text).map_err(refused)?))
     }
 
+    /// The text of a task file, which `parse` reads.
+    #[getter]
+    fn text(&self) -> String {
+        pointsman_table::task_text(&self.0)
+    }
+
     /// The loss.
     #[getter]
     fn loss(&self) -> Loss {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::extract::{DefaultBodyLimit, Request, State};
-use axum::middleware::{Next, from_fn_with_state};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::get;
 use tower_http::catch_panic::CatchPanicLayer;
@@ -16,6 +16,7 @@ use utoipa_axum::routes;
 
 use crate::api::access::{Access, Rates, Require, require};
 use crate::api::problem::{Kind, Problem};
+use crate::api::request_id::identify_request;
 use crate::api::{admin_log, decide, decisions, deployments, files, health, infer, versions, what_if};
 use crate::clock::Ids;
 use crate::deployment::{Deployments, LoadError};
@@ -272,4 +273,5 @@ pub fn app(state: &Arc<App>) -> axum::Router {
             std::future::ready(Problem::new(Kind::NotFound, "there is nothing at this address: see /openapi.json"))
         })
         .layer(CatchPanicLayer::new())
+        .layer(from_fn(identify_request))
 }

@@ -98,24 +98,6 @@ pub(crate) struct Query {
     pub(crate) features: Vec<f64>,
 }
 
-impl Query {
-    /// Refuses an id that no store can keep.
-    ///
-    /// # Errors
-    /// If it is empty, too long or contains a NUL character.
-    pub(crate) fn check_id(&self) -> Result<(), BadField> {
-        let Some(id) = &self.id else { return Ok(()) };
-        if !(1..=MAX_ID_BYTES).contains(&id.len()) {
-            let reason = format!("an id has from 1 to {MAX_ID_BYTES} bytes, this one has {}", id.len());
-            return Err(BadField::new("/id", reason));
-        }
-        if id.contains('\0') {
-            return Err(BadField::new("/id", NO_NUL));
-        }
-        Ok(())
-    }
-}
-
 /// A field of a query that cannot be used.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct BadField {
@@ -142,6 +124,7 @@ impl QueryBody {
     /// # Errors
     /// If a class, a feature or a number is missing or wrong.
     pub(crate) fn for_policy(self, policy: &Policy) -> Result<Query, BadField> {
+        check_id(self.id.as_deref())?;
         let by_name = matches!(self.probs, Numbers::Map(_));
         let found = in_order(self.probs, policy.classes(), "/probs", "class")?;
         let mut prediction = Vec::with_capacity(found.len());
@@ -175,6 +158,18 @@ impl Numbers {
             // Without names, features that no cell depends on cannot be told apart.
             list @ Self::List(_) => list,
         }
+    }
+}
+
+/// Refuses a caller's id that no store can keep: it is empty or too long, or contains a NUL character.
+pub(crate) fn check_id(id: Option<&str>) -> Result<(), BadField> {
+    match id {
+        Some(id) if !(1..=MAX_ID_BYTES).contains(&id.len()) => {
+            let bytes = id.len();
+            Err(BadField::new("/id", format!("an id has from 1 to {MAX_ID_BYTES} bytes, this one has {bytes}")))
+        }
+        Some(id) if id.contains('\0') => Err(BadField::new("/id", NO_NUL)),
+        _ => Ok(()),
     }
 }
 

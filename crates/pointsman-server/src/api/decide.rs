@@ -245,9 +245,6 @@ fn decide_queries(
         let bad = bad_field(error, policy);
         Problem::invalid(format!("{}{}", pointer(row), bad.pointer), bad.reason)
     };
-    for (row, query) in queries.iter().enumerate() {
-        query.check_id().map_err(|bad| Problem::invalid(format!("{}{}", pointer(row), bad.pointer), bad.reason))?;
-    }
     let outcomes = match queries.as_slice() {
         [query] => vec![decide_one(deployment, policy, query).map_err(|e| refuse(0, &e))?],
         // At the margin of a limit, the random draw is that of the query's id, if it has one.

@@ -96,6 +96,7 @@ pub(crate) struct ListParams {
 #[utoipa::path(
     get,
     path = "/v1/decisions/{id}",
+    operation_id = "get_decision",
     tag = "decisions",
     params(("id" = Uuid, Path, description = "The id that was answered as decision_id")),
     responses(
@@ -121,6 +122,7 @@ pub(crate) async fn get(State(app): State<Arc<App>>, Path(id): Path<Uuid>) -> Re
 #[utoipa::path(
     get,
     path = "/v1/deployments/{deployment}/decisions",
+    operation_id = "list_decisions",
     tag = "decisions",
     params(("deployment" = String, Path, description = "The deployment's name"), ListParams),
     responses(

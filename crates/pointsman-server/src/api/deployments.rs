@@ -84,7 +84,7 @@ pub(crate) struct OracleBody {
 }
 
 /// The deployments
-#[utoipa::path(get, path = "/v1/deployments", tag = "deployments", responses((status = 200, description = "The deployments", body = DeploymentList)))]
+#[utoipa::path(get, path = "/v1/deployments", operation_id = "list_deployments", tag = "deployments", responses((status = 200, description = "The deployments", body = DeploymentList)))]
 pub(crate) async fn list(State(app): State<Arc<App>>) -> Response {
     let now = app.deployments.now();
     let mut deployments: Vec<DeploymentView> =
@@ -97,6 +97,7 @@ pub(crate) async fn list(State(app): State<Arc<App>>) -> Response {
 #[utoipa::path(
     get,
     path = "/v1/deployments/{deployment}",
+    operation_id = "get_deployment",
     tag = "deployments",
     params(("deployment" = String, Path, description = "The deployment's name")),
     responses(
@@ -114,6 +115,7 @@ pub(crate) async fn get(State(app): State<Arc<App>>, Path(name): Path<String>) -
 #[utoipa::path(
     put,
     path = "/v1/deployments/{deployment}",
+    operation_id = "put_deployment",
     tag = "deployments",
     params(("deployment" = String, Path, description = "The deployment's name: letters, digits, `-`, `_` and `.`")),
     request_body(content = DeploymentBody, example = json!({"mode": "shadow"})),
@@ -141,6 +143,7 @@ pub(crate) async fn put(
 #[utoipa::path(
     delete,
     path = "/v1/deployments/{deployment}",
+    operation_id = "delete_deployment",
     tag = "deployments",
     params(("deployment" = String, Path, description = "The deployment's name")),
     responses(

@@ -27,6 +27,7 @@ pub(crate) struct FileView {
 #[utoipa::path(
     post,
     path = "/v1/files",
+    operation_id = "add_file",
     tag = "versions",
     request_body(content = Vec<u8>, content_type = "application/octet-stream"),
     responses(

@@ -13,7 +13,7 @@ use super::decide::{DecideRequest, Decided, Options};
 use super::parse_json;
 use super::problem::{Kind, Problem};
 use crate::deployment::Version;
-use crate::query::Query;
+use crate::query::{Query, check_id};
 use crate::table;
 
 /// One JSON object per line.
@@ -85,8 +85,11 @@ fn read_queries(policy: &pointsman::Policy, body: Bytes, most: usize) -> Result<
             )
         })?;
         for row in 0..table.rows() {
+            let id = frame.ids.as_ref().map(|ids| ids[row].clone());
+            let place = queries.len();
+            check_id(id.as_deref()).map_err(|bad| Problem::invalid(format!("/{place}{}", bad.pointer), bad.reason))?;
             queries.push(Query {
-                id: frame.ids.as_ref().map(|ids| ids[row].clone()),
+                id,
                 tags: None,
                 input: None,
                 prediction: table.prediction(row).to_vec(),

@@ -17,7 +17,7 @@ use super::decide::{DecideRequest, Options, active};
 use super::problem::{Kind, Problem};
 use super::{json, parse_json};
 use crate::app::App;
-use crate::query::Query;
+use crate::query::{Query, check_id};
 
 /// The header that says how long the JSON part of a body is.
 const JSON_LENGTH: &str = "inference-header-content-length";
@@ -229,6 +229,7 @@ pub(crate) async fn infer(
     let request = DecideRequest::new(&app, &name, caller)?;
     let (text, raw) = split(&headers, &body)?;
     let InferBody { id, inputs } = parse_json(text)?;
+    check_id(id.as_deref()).map_err(|bad| Problem::invalid(bad.pointer, bad.reason))?;
     let queries = queries(&request, inputs, raw, id.as_deref())?;
     let pointer = |row: usize| format!("/inputs/row {row}");
     let decided = request.commit(queries, Options::default(), pointer).await?;

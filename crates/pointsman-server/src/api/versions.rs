@@ -94,6 +94,7 @@ fn one(app: &App, name: &str, number: u32) -> Result<VersionView, Problem> {
 #[utoipa::path(
     get,
     path = "/v1/deployments/{deployment}/versions",
+    operation_id = "list_versions",
     tag = "versions",
     params(("deployment" = String, Path, description = "The deployment's name")),
     responses((status = 200, description = "The versions, oldest first", body = VersionList)),
@@ -111,6 +112,7 @@ pub(crate) async fn list(State(app): State<Arc<App>>, Path(name): Path<String>) 
 #[utoipa::path(
     post,
     path = "/v1/deployments/{deployment}/versions",
+    operation_id = "add_version",
     tag = "versions",
     params(("deployment" = String, Path, description = "The deployment's name")),
     request_body(content = VersionBody, example = json!({"router": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", "task": "abstain = 0.3", "activate": true})),

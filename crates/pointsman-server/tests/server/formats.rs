@@ -7,6 +7,7 @@ use arrow_ipc::reader::StreamReader;
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{DataType, Field, Schema};
 use axum::http::Request;
+use pointsman::{Loss, Oracle, Task};
 use serde_json::{Value, json};
 
 use crate::support::{Service, policy, policy_with_features, world};
@@ -47,7 +48,7 @@ async fn lines_of_json_are_answered_line_by_line() {
     assert_eq!(problem["pointer"], "/1/probs");
 }
 
-fn arrow_body(queries: &pointsman::Table, is_single: bool, ids: bool) -> Vec<u8> {
+fn arrow_body(queries: &pointsman::Table, is_single: bool, ids: Option<&str>) -> Vec<u8> {
     let mut columns: Vec<(Field, arrow_array::ArrayRef)> = Vec::new();
     let rows = 0..queries.rows();
     // The classes in another order than the policy's.
@@ -64,8 +65,8 @@ fn arrow_body(queries: &pointsman::Table, is_single: bool, ids: bool) -> Vec<u8>
     }
     let words = rows.clone().map(|row| queries.features(row)[0]).collect::<Float64Array>();
     columns.push((Field::new("x_words", DataType::Float64, false), Arc::new(words)));
-    if ids {
-        let ids = rows.map(|row| Some(format!("arrow-{row}"))).collect::<StringArray>();
+    if let Some(prefix) = ids {
+        let ids = rows.map(|row| Some(format!("{prefix}-{row}"))).collect::<StringArray>();
         columns.push((Field::new("id", DataType::Utf8, false), Arc::new(ids)));
     }
     let (fields, arrays): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
@@ -87,7 +88,7 @@ async fn arrow_streams_are_answered_as_arrow() {
     service.deploy(&policy_with_features()).await;
     let queries = world(40, 6);
     for is_single in [false, true] {
-        let reply = send(&service, DECIDE, ARROW, arrow_body(&queries, is_single, false)).await;
+        let reply = send(&service, DECIDE, ARROW, arrow_body(&queries, is_single, None)).await;
         assert!(reply.status.is_success(), "{}", String::from_utf8_lossy(&reply.bytes));
         let batch = StreamReader::try_new(reply.bytes.as_slice(), None).unwrap().next().unwrap().unwrap();
         assert_eq!(batch.num_rows(), 40);
@@ -106,11 +107,35 @@ async fn arrow_streams_are_answered_as_arrow() {
         }
     }
     // Ids of the caller make a batch repeatable.
-    let first = send(&service, DECIDE, ARROW, arrow_body(&queries, false, true)).await;
-    let again = send(&service, DECIDE, ARROW, arrow_body(&queries, false, true)).await;
+    let first = send(&service, DECIDE, ARROW, arrow_body(&queries, false, Some("arrow"))).await;
+    let again = send(&service, DECIDE, ARROW, arrow_body(&queries, false, Some("arrow"))).await;
     assert_eq!(first.bytes, again.bytes);
+    let long = "x".repeat(199);
+    let problem = send(&service, DECIDE, ARROW, arrow_body(&queries, false, Some(&long))).await.problem(422);
+    assert_eq!(problem["pointer"], "/0/id", "an id has at most 200 bytes");
     send(&service, DECIDE, ARROW, b"not arrow".to_vec()).await.problem(422);
-    send(&service, DECIDE, ARROW, arrow_body(&queries, false, false)[..200].to_vec()).await.problem(422);
+    send(&service, DECIDE, ARROW, arrow_body(&queries, false, None)[..200].to_vec()).await.problem(422);
+}
+
+#[tokio::test]
+async fn costs_of_an_earlier_version_are_not_those_of_other_routes() {
+    let service = Service::new().await;
+    let first_policy = policy_with_features();
+    service.deploy(&first_policy).await;
+    let body = arrow_body(&world(20, 9), false, Some("kept"));
+    let read = |reply: crate::support::Reply| {
+        StreamReader::try_new(reply.bytes.as_slice(), None).unwrap().next().unwrap().unwrap()
+    };
+    let first = read(send(&service, DECIDE, ARROW, body.clone()).await);
+    let task = Task::new(Loss::brier()).route("other", Oracle::bayes(), 0.2).unwrap().abstain(0.5).unwrap();
+    service.upload("d", &first_policy.reprice(&task).unwrap()).await.ok();
+    let again = read(send(&service, DECIDE, ARROW, body).await);
+    for name in ["decision_id", "version", "action", "cost_predict", "cost_abstain"] {
+        assert_eq!(first.column_by_name(name), again.column_by_name(name), "{name}");
+    }
+    let other = again.column_by_name("cost_route_other").unwrap();
+    let other = other.as_any().downcast_ref::<Float64Array>().unwrap();
+    assert!(other.iter().all(|cost| cost.is_none_or(f64::is_nan)), "the first version has no route `other`");
 }
 
 #[tokio::test]
@@ -147,6 +172,7 @@ async fn open_inference_requests_are_decided() {
     service.get("/v2/models/nobody/ready").await.problem(404);
     let cases = [
         (json!({"inputs": []}), "/inputs"),
+        (json!({"id": "", "inputs": []}), "/id"),
         (json!({"inputs": [{"name": "x", "shape": [1, 3], "datatype": "FP64", "data": [1, 0, 0]}]}), "/inputs/0/name"),
         (
             json!({"inputs": [{"name": "probs", "shape": [1, 2], "datatype": "FP64", "data": [1, 0]}]}),

@@ -158,9 +158,31 @@ async fn the_interface_is_described() {
     ] {
         assert!(paths.contains_key(path), "{path}");
     }
+    let mut ids = std::collections::HashSet::new();
     for (path, methods) in paths {
         for (method, operation) in methods.as_object().unwrap() {
             assert!(operation["summary"].as_str().is_some(), "{method} {path} has no summary");
+            let id = operation["operationId"].as_str().unwrap();
+            assert!(ids.insert(id), "{method} {path}: another operation is called {id}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_answer_has_a_request_id() {
+    let service = Service::new().await;
+    let ask = async |path: &str, id: Option<&str>| {
+        let request = Request::get(path);
+        let request = if let Some(id) = id { request.header("x-request-id", id) } else { request };
+        let reply = service.send(request.body(Body::empty()).unwrap()).await;
+        reply.headers["x-request-id"].to_str().unwrap().to_owned()
+    };
+    for path in ["/healthz", "/v1/deployments", "/v1/deployments/none", "/nowhere"] {
+        assert_eq!(ask(path, Some("from-the-caller")).await, "from-the-caller", "{path}");
+        let made = ask(path, None).await;
+        assert!(!made.is_empty() && made != ask(path, None).await, "{path}");
+        for unusable in ["", "two words", &"x".repeat(129)] {
+            assert_ne!(ask(path, Some(unusable)).await, unusable, "{path}");
         }
     }
 }

@@ -1,0 +1,46 @@
+//! An id for every request, by which callers and log lines speak of it.
+
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use axum::extract::Request;
+use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::middleware::Next;
+use axum::response::Response;
+
+use crate::clock::Time;
+
+/// The header of the id, in requests and answers.
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// The longest id that is taken from a caller, in bytes.
+const MAX_BYTES: usize = 128;
+
+/// Answers with the caller's request id, or with a new one, and logs requests that failed.
+pub(crate) async fn identify_request(request: Request, next: Next) -> Response {
+    let id = request.headers().get(REQUEST_ID).filter(|id| is_usable(id)).cloned().unwrap_or_else(new_id);
+    let (method, uri) = (request.method().clone(), request.uri().clone());
+    let mut response = next.run(request).await;
+    let (status, path, text) = (response.status().as_u16(), uri.path(), id.to_str().unwrap_or_default());
+    // What a store cannot commit is logged once by the store, not by every request that it refuses.
+    if response.status().is_server_error() && response.status() != StatusCode::SERVICE_UNAVAILABLE {
+        tracing::error!(request_id = text, %method, path, status, "a request failed");
+    } else {
+        tracing::debug!(request_id = text, %method, path, status, "a request was answered");
+    }
+    response.headers_mut().insert(REQUEST_ID, id);
+    response
+}
+
+/// Whether an id is short and has visible characters only.
+fn is_usable(id: &HeaderValue) -> bool {
+    (1..=MAX_BYTES).contains(&id.len()) && id.as_bytes().iter().all(u8::is_ascii_graphic)
+}
+
+/// The time at which the process made its first id, and a number that counts up.
+fn new_id() -> HeaderValue {
+    static START: LazyLock<i64> = LazyLock::new(|| Time::now().0);
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let id = format!("{:x}-{:x}", *START, COUNT.fetch_add(1, Ordering::Relaxed));
+    HeaderValue::from_str(&id).unwrap_or(HeaderValue::from_static("unknown"))
+}
