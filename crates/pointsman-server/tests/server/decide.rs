@@ -167,6 +167,8 @@ async fn bad_requests_are_refused_with_the_field() {
         (json!({"probs": [0.5, 0.3, 0.2], "features": [1.0, 2.0]}), 422, "/features"),
         (json!({"probs": [0.5, 0.3, 0.2], "features": good, "tags": {"a": 1}}), 422, "/tags/a"),
         (json!({"probs": [0.5, 0.3, 0.2], "features": good, "id": ""}), 422, "/id"),
+        (json!({"probs": [0.5, 0.3, 0.2], "features": good, "id": "a\u{0}b"}), 422, "/id"),
+        (json!({"probs": [0.5, 0.3, 0.2], "features": good, "tags": {"a": "\u{0}"}}), 422, "/tags"),
         (json!({"probs": [0.5, 0.3, 0.2], "features": good, "surprise": 1}), 422, "/surprise"),
         (json!({"probs": [0.5, 0.3, 0.2], "features": good, "rows": []}), 422, "/rows"),
         (json!("probs"), 422, ""),

@@ -21,6 +21,10 @@ const CONDITION: &str = "WHERE decisions.id >= $1 AND decisions.id < $2 AND depl
 
 /// Reads a page, a few rows at a time. Each becomes a record as it arrives, so that the page is in memory once.
 pub(super) async fn read(client: &Client, mut query: LogQuery) -> Result<Vec<Record>, StoreError> {
+    // PostgreSQL has no text with this character, and so no such tag.
+    if query.tag.as_ref().is_some_and(|(name, value)| name.contains('\0') || value.contains('\0')) {
+        return Ok(Vec::new());
+    }
     let (mut page, mut bytes) = (Vec::new(), 0);
     while page.len() < query.limit && bytes < query.max_bytes {
         let wanted = ROWS_PER_STATEMENT.min(query.limit - page.len());
