@@ -9,7 +9,7 @@
 # make race   the Python package against what people use instead; the book's page on it
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check features reproduction test python wheel paper docs bench race install picture audit api api-check publish-check fuzz
+.PHONY: help demo check features reproduction test python wheel paper docs bench bench-serve race install picture audit api api-check publish-check fuzz
 ROWS ?= 10000000
 
 help:
@@ -114,6 +114,17 @@ bench:
 ifeq ($(filter forest opening what-if,$(ROWS)),)
 	@$(MAKE) --no-print-directory race
 endif
+
+# The service under load; generator and service share the machine.
+OHA = target/tools/bin/oha
+
+$(OHA):
+	cargo install oha --version 1.16.0 --locked --no-default-features --features rustls --root target/tools
+
+bench-serve: $(OHA)
+	cargo build --release --locked -p pointsman-cli
+	cargo build --release --locked -p pointsman-server --example fixed_answer
+	$(PYTHON) bench/serve.py
 
 # The race has an environment of its own. xgboost comes without what its wheel asks for: a GPU library that nothing here uses.
 RACE = target/race-venv

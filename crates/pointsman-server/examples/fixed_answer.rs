@@ -1,0 +1,46 @@
+//! The peer of the service's benchmark: it parses the body of a decision and answers the same bytes every time, without a store.
+//!
+//! `cargo run --release -p pointsman-server --example fixed_answer` prints the address that it listens at.
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use serde::Deserialize;
+use tokio::net::TcpListener;
+
+/// About as long as the service's answer.
+const ANSWER: &str = concat!(
+    r#"{"decision_id":"019a91c2-7f3e-7a10-9c55-2f6d0b1f4e77","version":1,"action":"predict","label":"class0","cell":3,"support":"enough","#,
+    r#""reason":"easy","irreducible":0.1234567890123456,"reducible":0.0123456789012345,"costs":{"predict":0.1358024679135801,"#,
+    r#""route:expert":0.2034567890123456,"abstain":0.47},"margin":0.0676543210987655,"audited":false}"#
+);
+
+/// The fields of a decision's body.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Query {
+    #[serde(default)]
+    id: Option<String>,
+    probs: Vec<f64>,
+    #[serde(default)]
+    features: Option<Vec<Option<f64>>>,
+}
+
+async fn decide(body: Bytes) -> Response {
+    match serde_json::from_slice::<Query>(&body) {
+        Ok(Query { id, probs, features }) if !probs.is_empty() => {
+            std::hint::black_box((id, probs, features));
+            ([(header::CONTENT_TYPE, "application/json")], ANSWER).into_response()
+        }
+        _ => StatusCode::BAD_REQUEST.into_response(),
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    println!("http://{}/decide", listener.local_addr()?);
+    Ok(axum::serve(listener, Router::new().route("/decide", post(decide))).await?)
+}
