@@ -171,7 +171,7 @@ fn panels_of_pooled_cells_follow_the_irreducible_loss() {
         let counts = drawn.votes(row).unwrap().counts();
         let first = counts.iter().position(|&count| count > 0).unwrap();
         let one = |class: usize| u32::from(class == first);
-        (0..3).map(|class| if row % 4 == 0 { one(class) } else { counts[class] }).collect::<Vec<u32>>()
+        (0..3).map(|class| if row.is_multiple_of(4) { one(class) } else { counts[class] }).collect::<Vec<u32>>()
     };
     let probs: Vec<f64> = (0..drawn.rows()).flat_map(|row| drawn.prediction(row).to_vec()).collect();
     let table = Table::new(["a", "b", "c"], probs).unwrap();
