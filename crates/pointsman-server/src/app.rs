@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
@@ -16,6 +16,7 @@ use utoipa_axum::routes;
 
 use crate::api::access::{Access, Rates, Require, require};
 use crate::api::problem::{Kind, Problem};
+use crate::api::refusals;
 use crate::api::request_id::identify_request;
 use crate::api::{admin_log, decide, decisions, deployments, files, health, infer, versions, what_if};
 use crate::clock::Ids;
@@ -252,13 +253,15 @@ fn addresses(app: &Arc<App>) -> (axum::Router, openapi::OpenApi) {
         .split_for_parts()
 }
 
-/// Ends a request that takes too long.
+/// Ends a request that takes too long, and sees to it that every refusal is a problem document.
 async fn within(State(limit): State<Duration>, request: Request, next: Next) -> Result<Response, Problem> {
-    tokio::time::timeout(limit, next.run(request)).await.map_err(|_| {
+    refusals::check_encoding(request.headers())?;
+    let response = tokio::time::timeout(limit, next.run(request)).await.map_err(|_| {
         let detail =
             format!("the request took longer than {} s; nothing says whether it was carried out", limit.as_secs_f64());
         Problem::new(Kind::Timeout, detail)
-    })
+    })?;
+    Ok(if response.status().is_client_error() { refusals::as_problem(response).await } else { response })
 }
 
 /// The router of all addresses.
@@ -272,6 +275,8 @@ pub fn app(state: &Arc<App>) -> axum::Router {
         .fallback(|| {
             std::future::ready(Problem::new(Kind::NotFound, "there is nothing at this address: see /openapi.json"))
         })
-        .layer(CatchPanicLayer::new())
+        .layer(CatchPanicLayer::custom(|_| {
+            Problem::new(Kind::Internal, "an error of the service itself: its log says more").into_response()
+        }))
         .layer(from_fn(identify_request))
 }

@@ -79,7 +79,11 @@ impl Ids {
 
     /// The next id, and the time in it.
     pub fn next(&self) -> (Uuid, Time) {
-        let now = Time::now();
+        self.next_at(Time::now())
+    }
+
+    /// The next id if this is what the clock shows.
+    fn next_at(&self, now: Time) -> (Uuid, Time) {
         let (millis, micros) = (now.0.max(0) as u64 / 1000, now.0.max(0) as u64 % 1000);
         let wanted = millis << FRACTION_BITS | micros << FRACTION_BITS >> 10;
         let raise = |last: u64| Some(wanted.max(last + 1));
@@ -123,6 +127,11 @@ mod tests {
         let ids = Ids::after(Some(largest));
         let (first, second) = (ids.next().0, ids.next().0);
         assert!(largest < first && first < second);
+        // Set back while the process runs, to before 1970 in the end; then it shows the right time again.
+        let times = [86_400_000_000, 86_400_000_000, 1_000_000, 0, -5, i64::MIN, 86_400_000_001];
+        let ids = Ids::after(None);
+        let made: Vec<(Uuid, Time)> = times.into_iter().map(|now| ids.next_at(Time(now))).collect();
+        assert!(made.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 <= pair[1].1), "{made:?}");
     }
 
     #[test]

@@ -13,6 +13,9 @@ use crate::store::{Mode, StoreUrl, StoreUrlError};
 /// Sections whose keys environment variables may set: `POINTSMAN_SERVER_LISTEN` sets `listen` of `[server]`.
 const SECTIONS: [&str; 4] = ["server", "store", "retention", "limits"];
 
+/// The largest number of rows or megabytes.
+const MAX_SIZE: u64 = 1 << 30;
+
 /// What `pointsman serve` does.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -254,8 +257,20 @@ impl Config {
                 _ => return refuse(format!("deployment {name}: give router and task, or policy")),
             }
         }
-        if self.store.queue_rows == 0 || self.limits.rows == 0 || self.store.segment_megabytes == 0 {
-            return refuse("queue_rows, rows and segment_megabytes are at least 1".to_owned());
+        let LimitsConfig { body_megabytes, upload_megabytes, rows, time } = self.limits;
+        let StoreConfig { queue_rows, segment_megabytes, .. } = self.store;
+        let sizes = [
+            ("queue_rows", queue_rows as u64),
+            ("segment_megabytes", segment_megabytes),
+            ("rows", rows as u64),
+            ("body_megabytes", body_megabytes as u64),
+            ("upload_megabytes", upload_megabytes as u64),
+        ];
+        if let Some((name, size)) = sizes.iter().find(|(_, size)| !(1..=MAX_SIZE).contains(size)) {
+            return refuse(format!("{name} is {size}: give a number from 1 to {MAX_SIZE}"));
+        }
+        if time.is_zero() {
+            return refuse("time of [limits] is zero: give one such as 30s".to_owned());
         }
         Ok(self)
     }

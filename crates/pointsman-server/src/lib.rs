@@ -19,6 +19,7 @@ mod metrics;
 mod query;
 mod replay;
 mod serve;
+mod stalled;
 pub mod store;
 mod table;
 

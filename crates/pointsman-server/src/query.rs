@@ -35,7 +35,8 @@ pub(crate) struct QueryBody {
     pub(crate) features: Option<Numbers>,
     /// Names and values to find the decision by.
     #[serde(default)]
-    pub(crate) tags: Option<BTreeMap<String, String>>,
+    #[schema(value_type = Option<BTreeMap<String, String>>)]
+    pub(crate) tags: Option<Tags>,
     /// The input itself, any JSON; it is kept with the decision.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
@@ -80,6 +81,37 @@ impl<'de> Deserialize<'de> for Numbers {
         }
 
         deserializer.deserialize_any(Either)
+    }
+}
+
+/// Tags by name; one that is given twice is refused.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Tags(BTreeMap<String, String>);
+
+impl<'de> Deserialize<'de> for Tags {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Distinct;
+
+        impl<'de> Visitor<'de> for Distinct {
+            type Value = Tags;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object of names and texts")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Tags, A::Error> {
+                let mut tags = BTreeMap::new();
+                while let Some((name, value)) = map.next_entry::<String, String>()? {
+                    if tags.contains_key(&name) {
+                        return Err(serde::de::Error::custom(format!("the tag {name:?} is given twice")));
+                    }
+                    tags.insert(name, value);
+                }
+                Ok(Tags(tags))
+            }
+        }
+
+        deserializer.deserialize_map(Distinct)
     }
 }
 
@@ -144,7 +176,7 @@ impl QueryBody {
             Some(given) => in_order(given.only(wanted), wanted, "/features", "feature")?,
         };
         let features = features.into_iter().map(|value| value.unwrap_or(f64::NAN)).collect();
-        let tags = self.tags.filter(|tags| !tags.is_empty()).map(check_tags).transpose()?;
+        let tags = self.tags.filter(|tags| !tags.0.is_empty()).map(check_tags).transpose()?;
         let input = self.input.map(|input| String::from(Box::<str>::from(input)));
         Ok(Query { id: self.id, tags, input, prediction, features })
     }
@@ -203,7 +235,7 @@ fn in_order(numbers: Numbers, names: &[String], at: &str, what: &str) -> Result<
     found.into_iter().enumerate().map(missing).collect()
 }
 
-fn check_tags(tags: BTreeMap<String, String>) -> Result<String, BadField> {
+fn check_tags(Tags(tags): Tags) -> Result<String, BadField> {
     if tags.len() > MAX_TAGS {
         return Err(BadField::new("/tags", format!("{} tags: give at most {MAX_TAGS}", tags.len())));
     }

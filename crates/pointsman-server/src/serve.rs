@@ -17,6 +17,7 @@ use crate::clock::Time;
 use crate::config::{Config, ConfigError, DeploymentConfig, Durability};
 use crate::deployment::LoadError;
 use crate::metrics::Metrics;
+use crate::stalled::WriteLimited;
 use crate::store::{self, Change, Store, StoreError};
 
 /// How long a connection may take to send the head of a request.
@@ -85,6 +86,10 @@ pub async fn serve(
     path: Option<PathBuf>,
     started: impl FnOnce(&Arc<App>, SocketAddr),
 ) -> Result<(), ServeError> {
+    // Every connection needs a file descriptor, and the soft limit is often 1,024.
+    if let Err(error) = rlimit::increase_nofile_limit(u64::MAX) {
+        tracing::warn!(%error, "the limit of open files stays as it is");
+    }
     let metrics = Arc::new(Metrics::default());
     let store = open_store(&config, &metrics).await?;
     let has_keys = store.registry().await?.keys.iter().any(|key| !key.disabled);
@@ -95,7 +100,7 @@ pub async fn serve(
     settings.on_log_failure = config.server.on_log_failure;
     let state = App::start(Arc::clone(&store), settings, metrics).await?;
     apply(&state, &config).await?;
-    let address = config.server.listen;
+    let (address, write_limit) = (config.server.listen, config.limits.time);
     let listener = TcpListener::bind(address).await.map_err(|source| ServeError::Listen { address, source })?;
     let mut signals = Signals::new()?;
     let background = tokio::spawn(watch(Arc::clone(&state), config, path, signal(SignalKind::hangup())?));
@@ -119,7 +124,8 @@ pub async fn serve(
         let _ = stream.set_nodelay(true);
         let mut http = hyper::server::conn::http1::Builder::new();
         http.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT).pipeline_flush(true);
-        let connection = connections.watch(http.serve_connection(TokioIo::new(stream), service.clone()));
+        let stream = TokioIo::new(WriteLimited::new(stream, write_limit));
+        let connection = connections.watch(http.serve_connection(stream, service.clone()));
         tokio::spawn(async move {
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "a connection ended");

@@ -17,7 +17,7 @@ use super::{formats, json, parse_json};
 use crate::answer::{Answer, outcome};
 use crate::app::App;
 use crate::deployment::{Deployment, Version};
-use crate::query::{Numbers, Query, QueryBody, bad_field};
+use crate::query::{Numbers, Query, QueryBody, Tags, bad_field};
 use crate::store::{Appended, Outcome, Record};
 
 /// What a request to decide contains: one query, or `rows` of queries.
@@ -37,7 +37,8 @@ pub(crate) struct DecideBody {
     features: Option<Numbers>,
     /// Names and values to find the decision by.
     #[serde(default)]
-    tags: Option<std::collections::BTreeMap<String, String>>,
+    #[schema(value_type = Option<std::collections::BTreeMap<String, String>>)]
+    tags: Option<Tags>,
     /// The input itself, any JSON; it is kept with the decision until it expires.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
@@ -123,7 +124,7 @@ pub(crate) async fn decide(
     body: Bytes,
 ) -> Result<Response, Problem> {
     let timer = app.metrics.start_decision();
-    let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+    let content_type = headers.get(header::CONTENT_TYPE).map_or("", |value| value.to_str().unwrap_or("unreadable"));
     let request = DecideRequest::new(&app, &name, caller)?;
     let kind = content_type.split(';').next().unwrap_or("").trim();
     let response = match kind {

@@ -68,6 +68,10 @@ fn read_queries(policy: &pointsman::Policy, body: Bytes, most: usize) -> Result<
     let refuse = |e: pointsman_table::Error| Problem::new(Kind::Invalid, e.to_string());
     let batches =
         pointsman_table::batches_from("the body", Cursor::new(body), Format::Arrow, &options).map_err(refuse)?;
+    if batches.classes() != policy.classes() {
+        let (given, wanted) = (batches.classes().join(", "), policy.classes().join(", "));
+        return Err(Problem::new(Kind::Invalid, format!("the classes are {given}: the deployment has {wanted}")));
+    }
     let mut queries = Vec::new();
     for frame in batches {
         let frame = frame.map_err(refuse)?;

@@ -231,8 +231,7 @@ pub(crate) async fn infer(
     let InferBody { id, inputs } = parse_json(text)?;
     check_id(id.as_deref()).map_err(|bad| Problem::invalid(bad.pointer, bad.reason))?;
     let queries = queries(&request, inputs, raw, id.as_deref())?;
-    let pointer = |row: usize| format!("/inputs/row {row}");
-    let decided = request.commit(queries, Options::default(), pointer).await?;
+    let decided = request.commit(queries, Options::default(), |row| format!("/{row}")).await.map_err(in_inputs)?;
     let answers = decided.answers(Options::default());
     let rows = answers.len();
     let text = |name, pick: &dyn Fn(&crate::answer::Answer<'_>) -> String| Output {
@@ -255,6 +254,18 @@ pub(crate) async fn infer(
         numbers("reducible", &|answer| answer.reducible),
     ];
     Ok(json(&InferAnswer { model_name: name, model_version: request.version.number.to_string(), id, outputs }))
+}
+
+/// A problem with a field of a row, which a tensor has no pointer to: the detail names both.
+fn in_inputs(mut problem: Problem) -> Problem {
+    let pointer = problem.pointer.take();
+    match pointer.as_deref().and_then(|pointer| pointer.strip_prefix('/')?.split_once('/')) {
+        Some((row, field)) => {
+            problem.detail = format!("row {row}, {field}: {}", problem.detail);
+            problem.at("/inputs")
+        }
+        None => Problem { pointer, ..problem },
+    }
 }
 
 /// The JSON part of a body and the raw bytes after it.
@@ -286,7 +297,15 @@ fn queries(
                 return Err(Problem::invalid(format!("/inputs/{place}/name"), detail));
             }
         };
+        if slot.is_some() {
+            let detail = format!("the input {} is given twice", tensor.name);
+            return Err(Problem::invalid(format!("/inputs/{place}/name"), detail));
+        }
         *slot = Some(tensor.numbers(place, width, &mut raw)?);
+    }
+    if !raw.is_empty() {
+        let detail = format!("{} bytes after the JSON part belong to no input: see binary_data_size", raw.len());
+        return Err(Problem::invalid("/inputs", detail));
     }
     let probs = probs.ok_or_else(|| Problem::invalid("/inputs", "the input probs is missing"))?;
     let rows = probs.len() / classes;
@@ -326,6 +345,11 @@ impl Tensor {
             (None, Some(size)) if size <= raw.len() => {
                 let (own, rest) = raw.split_at(size);
                 *raw = rest;
+                let width = if self.datatype == "FP32" { 4 } else { 8 };
+                if size % width != 0 {
+                    let detail = format!("{size} bytes are no whole number of {}", self.datatype);
+                    return Err(Problem::invalid(at("parameters/binary_data_size"), detail));
+                }
                 match self.datatype.as_str() {
                     "FP64" => own.as_chunks::<8>().0.iter().map(|word| f64::from_le_bytes(*word)).collect(),
                     "FP32" => own.as_chunks::<4>().0.iter().map(|word| f64::from(f32::from_le_bytes(*word))).collect(),

@@ -12,6 +12,7 @@ pub(crate) mod formats;
 pub(crate) mod health;
 pub(crate) mod infer;
 pub(crate) mod problem;
+pub(crate) mod refusals;
 pub(crate) mod request_id;
 pub(crate) mod versions;
 pub(crate) mod what_if;

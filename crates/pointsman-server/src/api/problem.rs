@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use pointsman::error::printable;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -11,6 +12,9 @@ use crate::store::{ChangeError, StoreError};
 
 /// How long a caller should wait before it tries again, in seconds.
 const RETRY_AFTER: &str = "1";
+
+/// The longest detail, in characters: requests choose the names in it.
+const MAX_DETAIL: usize = 2_000;
 
 /// Why a request was refused or failed.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -42,6 +46,8 @@ pub(crate) enum Kind {
     Forbidden,
     /// There is no such thing.
     NotFound,
+    /// The address takes other methods.
+    MethodNotAllowed,
     /// The request does not fit the present state.
     Conflict,
     /// The body or a batch is too large.
@@ -68,6 +74,9 @@ impl Kind {
             Self::Unauthorized => (StatusCode::UNAUTHORIZED, "unauthorized", "A key is needed"),
             Self::Forbidden => (StatusCode::FORBIDDEN, "forbidden", "The key may not do this"),
             Self::NotFound => (StatusCode::NOT_FOUND, "not-found", "There is no such thing"),
+            Self::MethodNotAllowed => {
+                (StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", "The address does not take this method")
+            }
             Self::Conflict => (StatusCode::CONFLICT, "conflict", "The request does not fit the present state"),
             Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "too-large", "The request is too large"),
             Self::UnsupportedType => {
@@ -93,7 +102,7 @@ impl Problem {
             kind: format!("urn:pointsman:{name}"),
             title,
             status: status.as_u16(),
-            detail: detail.into(),
+            detail: short(&detail.into()),
             pointer: None,
         }
     }
@@ -111,6 +120,14 @@ impl Problem {
 
     pub(crate) fn no_deployment(name: &str) -> Self {
         Self::new(Kind::NotFound, format!("there is no deployment {name:?}: GET /v1/deployments lists those there are"))
+    }
+}
+
+/// The text as one printable line of bounded length.
+fn short(text: &str) -> String {
+    match text.char_indices().nth(MAX_DETAIL) {
+        Some((end, _)) => printable(&text[..end]) + "…",
+        None => printable(text),
     }
 }
 

@@ -1,10 +1,12 @@
 //! Tests of the service without a port: requests are given to the router of all addresses.
 
 mod api_page;
+mod clock_set_back;
 mod conformance;
 mod decide;
 mod export;
 mod formats;
+mod hostile;
 mod operation;
 mod postgres;
 mod support;

@@ -19,7 +19,7 @@ use super::rows;
 use crate::clock::Time;
 
 /// The version of the tables of a segment.
-const VERSION: i64 = 1;
+pub(super) const VERSION: i64 = 1;
 
 /// The share of ids that a closed segment is searched for in vain.
 const FALSE_POSITIVES: f64 = 0.001;

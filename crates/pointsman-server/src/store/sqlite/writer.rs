@@ -39,6 +39,8 @@ pub(super) struct Writer {
     /// Segments that are to be closed, with the connection that wrote them: dropping it moves rows, which takes time.
     finished: SyncSender<(Arc<Segment>, Connection)>,
     commits_since_look: u32,
+    /// Whether the last commit failed.
+    has_failed: bool,
     /// The day of the first commit to the segment.
     day: i64,
 }
@@ -83,7 +85,20 @@ impl Writer {
         let thread = std::thread::Builder::new().name("close-log".to_owned()).spawn(move || closer.run());
         let thread = thread.map_err(|e| super::segments::unusable(&format!("no thread for the log: {e}")))?;
         let day = Time::now().0 / MICROS_PER_DAY;
-        Ok((Self { settings, segments, current, connection, spare, finished, commits_since_look: 0, day }, thread))
+        Ok((
+            Self {
+                settings,
+                segments,
+                current,
+                connection,
+                spare,
+                finished,
+                commits_since_look: 0,
+                has_failed: false,
+                day,
+            },
+            thread,
+        ))
     }
 
     /// Commits until there is nobody left who could ask for it.
@@ -92,6 +107,7 @@ impl Writer {
             let start = Instant::now();
             let outcome = self.commit(&batch).map_err(|error| unavailable(&error));
             (self.settings.observe_commit)(start.elapsed());
+            self.has_failed = outcome.is_err();
             if let Err(error) = &outcome {
                 tracing::error!(%error, "decisions could not be committed");
             }
@@ -127,6 +143,10 @@ impl Writer {
                 }
             }
             all.push(appended);
+        }
+        if self.has_failed {
+            // A commit of no rows writes nothing: only one that writes shows that rows can be written again.
+            transaction.pragma_update(None, "user_version", super::segments::VERSION)?;
         }
         transaction.commit()?;
         self.current.extend_range(batch.iter().flat_map(|append| append.records.iter()).map(|record| record.id));
