@@ -163,7 +163,7 @@ impl Signals {
     }
 }
 
-/// Makes the deployments of a configuration: a new version of each whose files have changed.
+/// Makes the deployments of a configuration: a new version of each whose files have changed since it was applied last.
 async fn apply(app: &App, config: &Config) -> Result<(), ServeError> {
     for (name, deployment) in &config.deployments {
         let refuse = |reason: String| ServeError::Deployment { name: name.clone(), reason };
@@ -180,13 +180,8 @@ async fn apply(app: &App, config: &Config) -> Result<(), ServeError> {
         let version = version.map_err(|problem| {
             refuse(format!("{}{}", named(problem.pointer.as_deref(), deployment), problem.detail))
         })?;
-        let changes = [
-            Change::PutDeployment { name: name.clone(), mode: Some(*mode) },
-            Change::AddVersion { deployment: name.clone(), version, activate: true },
-        ];
-        for change in changes {
-            app.change(change, "configuration").await.map_err(|problem| refuse(problem.detail))?;
-        }
+        let change = Change::Configure { name: name.clone(), mode: *mode, version };
+        app.change(change, "configuration").await.map_err(|problem| refuse(problem.detail))?;
     }
     Ok(())
 }

@@ -97,7 +97,8 @@ pub(crate) struct DisableKeyArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Every decision that was answered before is in the copy, which is a store of its own. To restore it, \
-stop the service, put the copy in the place of the store, and start the service.
+stop the service, move the old store away (the database, the files beside it whose names begin with its name, and the folder of the \
+log), put the copy in its place, and start the service.
 
 Examples:
   pointsman backup -o backup-2026-01-31

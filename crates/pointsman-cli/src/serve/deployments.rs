@@ -2,7 +2,6 @@
 
 use std::io::Write;
 
-use anyhow::Context;
 use serde_json::{Value, json};
 
 use super::client::Client;
@@ -51,11 +50,10 @@ pub(crate) fn versions(command: &VersionsCommand) -> anyhow::Result<()> {
         VersionsCommand::Add(args) => {
             let client = Client::new(&args.client);
             let path = &args.file;
-            let bytes = std::fs::read(path).with_context(|| path.display().to_string())?;
-            let task = args
-                .task
-                .as_ref()
-                .map(|task| std::fs::read_to_string(task).with_context(|| task.display().to_string()));
+            let bytes = std::fs::read(path).map_err(|error| anyhow::anyhow!("{}: {error}", path.display()))?;
+            let task = args.task.as_ref().map(|task| {
+                std::fs::read_to_string(task).map_err(|error| anyhow::anyhow!("{}: {error}", task.display()))
+            });
             let file = client.call("POST", "/v1/files", "application/octet-stream", bytes)?;
             let kind = file["kind"].as_str().unwrap_or("router");
             let body = json!({kind: file["sha256"], "task": task.transpose()?, "activate": args.activate});

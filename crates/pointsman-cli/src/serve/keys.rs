@@ -36,8 +36,15 @@ pub(crate) fn run(command: &KeysCommand) -> anyhow::Result<()> {
                 scopes,
                 rate: args.rate,
             };
+            let is_first = wait(config.store.url.registry())?.keys.iter().all(|key| key.disabled);
             wait(config.store.url.change(change, BY))?;
             let mut err = anstream::stderr().lock();
+            if is_first {
+                writeln!(err, "From now on every request needs a key, also on a loopback address.")?;
+                if !args.scope.iter().any(|scope| scope == Scope::Admin.name()) {
+                    writeln!(err, "No key may administer the service yet: add one with --scope admin.")?;
+                }
+            }
             writeln!(err, "{GOOD}added{GOOD:#} {BOLD}{}{BOLD:#}; the key is not shown again:", args.name)?;
             // The key alone goes to standard output, so that a script can keep it.
             writeln!(anstream::stdout().lock(), "{}", key.text)?;

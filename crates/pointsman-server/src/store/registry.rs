@@ -150,6 +150,21 @@ pub struct StoredDeployment {
     pub versions: Vec<StoredVersion>,
     /// When it was created.
     pub created: Time,
+    /// What a configuration asked for last, if one names the deployment.
+    #[serde(default)]
+    pub configured: Option<Configured>,
+}
+
+/// What a configuration asks of a deployment. It is done when it differs from what was asked last, so that a later rollback or change of
+/// mode stays.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Configured {
+    /// The mode.
+    pub mode: Mode,
+    /// The router, if it is not a compiled policy.
+    pub router: Option<Sha256>,
+    /// The compiled policy.
+    pub policy: Sha256,
 }
 
 impl StoredDeployment {
@@ -239,6 +254,15 @@ pub enum Change {
         /// Its mode; unchanged, or active for a new one, if not given.
         mode: Option<Mode>,
     },
+    /// Makes a deployment what a configuration says, in what has changed since the configuration was applied last.
+    Configure {
+        /// The deployment's name.
+        name: String,
+        /// Its mode.
+        mode: Mode,
+        /// Its version, which becomes the active one.
+        version: NewVersion,
+    },
     /// Deletes a deployment. Its decisions stay in the log until they expire.
     DeleteDeployment {
         /// Its name.
@@ -301,6 +325,9 @@ impl Change {
         match self {
             Self::PutDeployment { name, mode: None } => format!("put deployment {name}"),
             Self::PutDeployment { name, mode: Some(mode) } => format!("put deployment {name}, mode {}", mode.name()),
+            Self::Configure { name, mode, version } => {
+                format!("configure {name}: mode {}, policy {}", mode.name(), version.policy)
+            }
             Self::DeleteDeployment { name } => format!("delete deployment {name}"),
             Self::AddVersion { deployment, version, activate } => {
                 let then = if *activate { " and activate it" } else { "" };
@@ -354,7 +381,7 @@ pub enum ChangeError {
     #[error("there is a key {0:?} already: choose another name, or disable it first")]
     KeyExists(String),
     /// There is no such key.
-    #[error("there is no key {0:?} that is not disabled")]
+    #[error("there is no key {0:?}, or it is disabled already")]
     NoKey(String),
 }
 
@@ -377,6 +404,13 @@ impl Registry {
     pub fn apply(&mut self, change: Change, now: Time) -> Result<Changed, ChangeError> {
         let changed = match change {
             Change::PutDeployment { name, mode } => self.put_deployment(name, mode, now),
+            Change::Configure { name, mode, version } => {
+                let created = self.find(&name).is_err();
+                if created {
+                    self.put_deployment(name.clone(), Some(mode), now);
+                }
+                self.find(&name)?.configure(mode, version, now)
+            }
             Change::DeleteDeployment { name } => {
                 self.find(&name)?;
                 self.deployments.retain(|deployment| deployment.name != name);
@@ -443,6 +477,7 @@ impl Registry {
             unavailable: BTreeSet::new(),
             versions: Vec::new(),
             created: now,
+            configured: None,
         });
         self.deployments.sort_by(|a, b| a.name.cmp(&b.name));
         Changed { version: None, created: true }
@@ -450,6 +485,23 @@ impl Registry {
 }
 
 impl StoredDeployment {
+    /// Does what a configuration asks for and did not ask for last time.
+    fn configure(&mut self, mode: Mode, version: NewVersion, now: Time) -> Changed {
+        let asked = (version.router, version.policy);
+        let before = self.configured.replace(Configured { mode, router: asked.0, policy: asked.1 });
+        if before.as_ref().is_none_or(|before| before.mode != mode) {
+            self.mode = mode;
+        }
+        if before.is_some_and(|before| (before.router, before.policy) == asked) {
+            return Changed { version: self.active(), created: false };
+        }
+        let changed = self.add_version(version, now);
+        if let Some(number) = changed.version {
+            self.activate(number);
+        }
+        changed
+    }
+
     /// Adds a version, unless the newest one is the same.
     fn add_version(&mut self, version: NewVersion, now: Time) -> Changed {
         let NewVersion { router, policy, task } = version;
@@ -501,6 +553,25 @@ mod tests {
         let mut registry = Registry::default();
         registry.apply(Change::PutDeployment { name: "d".to_owned(), mode: None }, Time(1)).unwrap();
         registry
+    }
+
+    #[test]
+    fn configuration_is_applied_where_it_has_changed() {
+        let mut registry = Registry::default();
+        let configure =
+            |mode: Mode, task: &str| Change::Configure { name: "d".to_owned(), mode, version: version(task) };
+        let state = |registry: &Registry| (registry.deployments[0].active(), registry.deployments[0].mode);
+        registry.apply(configure(Mode::Shadow, "a"), Time(1)).unwrap();
+        registry.apply(configure(Mode::Shadow, "b"), Time(2)).unwrap();
+        assert_eq!(state(&registry), (Some(2), Mode::Shadow));
+        // What was done by hand stays when the same configuration is read again.
+        registry.apply(Change::RollBack { deployment: "d".to_owned() }, Time(3)).unwrap();
+        registry.apply(Change::PutDeployment { name: "d".to_owned(), mode: Some(Mode::Active) }, Time(3)).unwrap();
+        registry.apply(configure(Mode::Shadow, "b"), Time(4)).unwrap();
+        assert_eq!(state(&registry), (Some(1), Mode::Active));
+        // A new file is activated; the mode of the configuration has not changed.
+        registry.apply(configure(Mode::Shadow, "c"), Time(5)).unwrap();
+        assert_eq!((state(&registry), registry.deployments[0].versions.len()), ((Some(3), Mode::Active), 3));
     }
 
     #[test]
