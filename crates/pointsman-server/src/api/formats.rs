@@ -68,7 +68,10 @@ fn read_queries(policy: &pointsman::Policy, body: Bytes, most: usize) -> Result<
     let refuse = |e: pointsman_table::Error| Problem::new(Kind::Invalid, e.to_string());
     let batches =
         pointsman_table::batches_from("the body", Cursor::new(body), Format::Arrow, &options).map_err(refuse)?;
-    if batches.classes() != policy.classes() {
+    // A list of probabilities has no names: it is in the order of the deployment's classes.
+    let is_numbered = batches.classes().iter().enumerate().all(|(place, name)| *name == place.to_string());
+    let is_in_order = is_numbered && batches.classes().len() == policy.classes().len();
+    if batches.classes() != policy.classes() && !is_in_order {
         let (given, wanted) = (batches.classes().join(", "), policy.classes().join(", "));
         return Err(Problem::new(Kind::Invalid, format!("the classes are {given}: the deployment has {wanted}")));
     }
