@@ -72,3 +72,36 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WriteLimited<S> {
         self.limit(cx, outcome)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_millis(50);
+
+    /// The pipe takes 8 bytes until its other end is read.
+    #[tokio::test]
+    async fn writes_end_if_the_peer_does_not_read() {
+        let (own, _other) = duplex(8);
+        let error = WriteLimited::new(own, LIMIT).write_all(&[0; 100]).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+
+    /// Every byte that the peer takes starts the limit anew, so that a slow peer gets a long answer.
+    #[tokio::test]
+    async fn slow_peers_are_waited_for() {
+        let (own, mut other) = duplex(8);
+        let reader = tokio::spawn(async move {
+            let (mut read, mut bytes) = (0, [0; 8]);
+            while read < 80 {
+                tokio::time::sleep(LIMIT / 5).await;
+                read += other.read(&mut bytes).await.unwrap();
+            }
+            read
+        });
+        WriteLimited::new(own, LIMIT).write_all(&[0; 80]).await.unwrap();
+        assert_eq!(reader.await.unwrap(), 80);
+    }
+}
