@@ -40,7 +40,7 @@ EVERYTHING = DECISION | VERSION | DEPLOYMENT | WHAT_IF | {"sha256": "0" * 64, "k
 
 
 class Flaky:
-    """A server that fails as often as it is told, and keeps the requests it gets."""
+    """A server that fails a given number of times, and keeps the requests it gets."""
 
     def __init__(self) -> None:
         self.failures: list[int | None] = []

@@ -235,7 +235,7 @@ async fn watch(app: Arc<App>, mut config: Config, path: Option<PathBuf>, mut han
             seen = modified(&config, path.as_deref());
         }
         let failed = app.deployments.refresh().await.err().map(|error| error.to_string());
-        // The same failure is told once, not twice per second.
+        // The same failure is logged once, not twice per second.
         if let Some(error) = failed.as_ref().filter(|_| failed != failure) {
             tracing::error!(%error, "deployments could not be read again");
         }

@@ -23,7 +23,7 @@ pub(crate) const DECIDE: &str = "/v1/deployments/d/decide";
 /// The id of a caller, and the decision that was answered.
 pub(crate) type Decided = (String, String);
 
-/// Clients that ask for decisions until they are told to stop.
+/// Clients that ask for decisions until a flag stops them.
 pub(crate) struct Load {
     is_done: Arc<AtomicBool>,
     clients: Vec<JoinHandle<Vec<Decided>>>,

@@ -74,7 +74,7 @@ pub trait Store: std::fmt::Debug + Send + Sync {
     /// A number that grows with every change of the registry.
     fn generation(&self) -> Reply<'_, u64>;
 
-    /// Waits until another process may have changed the registry, as far as the store is told of it: never, unless it is.
+    /// Waits for a sign that another process has changed the registry; for ever if the store gives no such signs.
     fn changed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(std::future::pending())
     }

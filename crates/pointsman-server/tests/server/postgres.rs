@@ -164,7 +164,7 @@ async fn expired_days_are_dropped_with_the_ids_of_their_callers() {
     assert_eq!(postgres::query(&database.url, partitions)[0][0].as_deref(), Some("4"), "today, tomorrow and two days");
 }
 
-/// Asks for decisions until it is told to stop, and gives those that were answered.
+/// Asks for decisions until a flag stops it, and returns those that were answered.
 async fn ask(service: Arc<Service>, client: usize, is_done: Arc<AtomicBool>) -> Vec<(String, Uuid)> {
     let mut answered = Vec::new();
     for n in 0.. {

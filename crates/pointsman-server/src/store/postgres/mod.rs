@@ -89,7 +89,7 @@ impl Drop for PostgresStore {
     }
 }
 
-/// Hears of changes of the registry, and connects again when the connection breaks. Whoever waits is also told after a new connection,
+/// Listens for changes of the registry, and connects again when the connection breaks. A new connection also wakes whoever waits,
 /// since something may have changed meanwhile.
 async fn listen(connector: Connector, changes: Arc<Notify>) {
     let tell = {
