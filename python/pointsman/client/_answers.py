@@ -168,7 +168,7 @@ class WhatIfCost:
 
     #: The expected cost per query; ``None`` without decisions.
     expected: float | None
-    #: The expected cost per query of the logged actions, where the task has them.
+    #: The expected cost per query of the logged actions; ``None`` if the task lacks one of them, so that its cost is unknown.
     before: float | None
     #: The mean difference of both: negative if it would be cheaper.
     difference: float | None

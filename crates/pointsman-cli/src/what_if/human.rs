@@ -68,7 +68,9 @@ fn print_cost(out: &mut impl Write, policy: &Policy, summary: &WhatIfSummary) ->
     paragraph(&mut *out, 2, &format!("{DIM}{text}{DIM:#}"))?;
     if cost.not_compared > 0 {
         let rows = counted(cost.not_compared as usize, "decision has", "decisions have");
-        let text = format!("{rows} an action that the new task lacks: they count in the cost, not in the difference.");
+        let text = format!(
+            "{rows} an action that the new task lacks, whose cost is unknown: the difference is that of the others."
+        );
         paragraph(&mut *out, 2, &format!("{DIM}{text}{DIM:#}"))?;
     }
     Ok(())

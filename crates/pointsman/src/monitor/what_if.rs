@@ -90,9 +90,9 @@ pub struct CellChange {
 pub struct WhatIfCost {
     /// The expected cost per query; `None` without queries.
     pub expected: Option<f64>,
-    /// The expected cost per query of the logged actions, of the queries whose action the task has.
+    /// The expected cost per query of the logged actions; `None` if the task lacks one of them, so that its cost is unknown.
     pub before: Option<f64>,
-    /// The mean difference of both on these queries: negative if the other policy is cheaper.
+    /// The mean difference of both on the queries whose logged action the task has: negative if the other policy is cheaper.
     pub difference: Option<f64>,
     /// The standard error of the difference over queries; the error of the estimates comes on top.
     pub difference_standard_error: Option<f64>,
@@ -236,7 +236,7 @@ impl WhatIf {
             shares: listed.map(|(name, n)| (name.clone(), share(n))).collect(),
             cost: WhatIfCost {
                 expected: all.expected(),
-                before: all.per_compared(all.before),
+                before: all.per_compared(all.before).filter(|_| all.compared == all.decisions),
                 difference: all.per_compared(all.difference),
                 difference_standard_error: all.standard_error(),
                 not_compared: all.decisions - all.compared,
