@@ -121,10 +121,13 @@ OHA = target/tools/bin/oha
 $(OHA):
 	cargo install oha --version 1.16.0 --locked --no-default-features --features rustls --root target/tools
 
+SERVE = target/serve-venv
+
 bench-serve: $(OHA)
-	cargo build --release --locked -p pointsman-cli
-	cargo build --release --locked -p pointsman-server --example fixed_answer
-	$(PYTHON) bench/serve.py
+	cargo build --release --locked -p pointsman-cli -p pointsman-bench
+	test -x $(SERVE)/bin/python || $(PYTHON) -m venv $(SERVE)
+	$(SERVE)/bin/pip install -q --disable-pip-version-check -r bench/serve-requirements.txt
+	$(SERVE)/bin/python bench/serve.py
 
 # The race has an environment of its own. xgboost comes without what its wheel asks for: a GPU library that nothing here uses.
 RACE = target/race-venv

@@ -2,8 +2,9 @@
 
     forest_peer.py FOLDER TREES LEAF LEAVES
 
-`grow`: scikit-learn grows a forest of the same size on the same targets. `predict`, `predict_as_large`: XGBoost predicts as many trees, small and as large as ours. Needs numpy, scikit-learn and
-xgboost.
+`grow`: scikit-learn grows a forest of the same size on the same targets. `boost`: LightGBM trains as many trees, with its other settings as
+they come, on one target. `predict`, `predict_as_large`: XGBoost predicts as many trees, small and as large as ours. Needs numpy, scikit-learn,
+lightgbm and xgboost.
 """
 
 import pathlib
@@ -26,9 +27,11 @@ def main():
     forest = RandomForestRegressor(
         n_estimators=trees, min_samples_leaf=leaf, max_features=1 / 3, max_samples=0.6, n_jobs=2, random_state=0
     )
-    tasks = {"grow": lambda: forest.fit(inputs, targets)}
-
+    import lightgbm
     import xgboost
+
+    booster = lightgbm.LGBMRegressor(n_estimators=trees, n_jobs=2, verbose=-1, random_state=0)
+    tasks = {"grow": lambda: forest.fit(inputs, targets), "boost": lambda: booster.fit(inputs, targets[:, 1])}
 
     # Trees as XGBoost grows them if nothing is said, at most six questions deep; and trees with as many leaves as ours.
     sizes = {"predict": {}, "predict_as_large": {"max_depth": 0, "max_leaves": leaves, "grow_policy": "lossguide"}}

@@ -1,10 +1,22 @@
-"""Single decisions and batches over HTTP, against a handler that parses the same body and answers fixed bytes, in the same run.
+"""The service under load, against peers in the same run.
 
-    serve.py [--seconds 120] [--decisions 10000000] [--store URL] [--remark TEXT]    measures and writes bench/results/serve.json
+    serve.py [--only PART ...] [--seconds 120] [--decisions 10000000] [--remark TEXT]    measures and writes bench/results/serve.json
 
-It needs `pointsman` and the example `fixed_answer` of the server's crate as release builds, and `oha`: `make bench-serve` gets all three.
-Load generator, service and peer share the processors of one machine, so each takes time from the other; both are measured in that way,
-in turns. Latencies at a fixed rate are corrected for coordinated omission: a request counts from the time it was due.
+| part | what is measured | peer |
+|---|---|---|
+| start-up | seconds from the start of the process until it is ready, routers of 50,000 rows | none |
+| throughput | single decisions over 64 connections | a handler that parses the same body and answers fixed bytes |
+| rates | 99th percentile of the latency at 5,000 and 20,000 requests per second | the same handler at the same rate |
+| highest | the highest rate with a 99th percentile below 1 ms | the same handler |
+| batches | Arrow streams of 1,000 rows | the library's `decide_many` on the same rows |
+| memory | resident memory while 10 million decisions are made | none |
+| postgres | throughput and rates with the log in PostgreSQL | the same handler |
+| gateway | a language model's proxy in front of a model that answers at once, against asking the service first; one processor each | LiteLLM |
+
+It needs `pointsman`, `pointsman-bench` and `fixed_answer` as release builds, `oha`, and the packages of
+`bench/serve-requirements.txt`: `make bench-serve` gets them. Load generator, service and peer share the processors of one machine, so that each
+takes time from the other; both are measured in that way, in turns. Latencies at a fixed rate are corrected for coordinated omission: a
+request counts from the time it was due.
 """
 
 import argparse
@@ -13,7 +25,10 @@ import json
 import os
 import pathlib
 import platform
+import random
 import re
+import shutil
+import socket
 import statistics
 import subprocess
 import sys
@@ -29,53 +44,54 @@ CONNECTIONS = 64
 RATES = [5_000, 20_000]
 ROUNDS = 3
 SECONDS_BETWEEN_SCRAPES = 5
+ROWS_PER_BATCH = 1_000
+ROWS_AT_START_UP = 50_000
+TASK = 'abstain = 0.47\n[[route]]\nname = "expert"\ncost = 0.08\n'
+PARTS = ["start-up", "throughput", "rates", "highest", "batches", "memory", "postgres", "gateway"]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="the parts to measure; others keep their results")
     parser.add_argument("--seconds", type=int, default=120, help="how long each fixed rate is held")
     parser.add_argument("--decisions", type=int, default=10_000_000, help="decisions over which memory is observed")
-    parser.add_argument("--store", help="a store other than SQLite files in a temporary folder")
     parser.add_argument("--remark", help="what else readers must know about the conditions")
     arguments = parser.parse_args()
-    for path in (RELEASE / "pointsman", RELEASE / "examples" / "fixed_answer", OHA):
+    for path in (RELEASE / "pointsman", RELEASE / "pointsman-bench", RELEASE / "fixed_answer", OHA):
         if not path.exists():
             sys.exit(f"{path.relative_to(ROOT)} is not there: run make bench-serve")
-    with tempfile.TemporaryDirectory() as folder:
-        found = measure(pathlib.Path(folder), arguments)
-    if arguments.store is None:
-        RESULTS.write_text(json.dumps(found, indent=1) + "\n")
-    print(json.dumps(found, indent=1))
-
-
-def measure(folder, arguments):
+    found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     conditions = f"{os.cpu_count()} processors shared with the load generator, {platform.machine()}"
-    found = {"conditions": f"{conditions}, {arguments.remark}" if arguments.remark else conditions}
-    run(RELEASE / "pointsman", "--quiet", "demo", "-o", "demo", cwd=folder)
-    run(RELEASE / "pointsman", "--quiet", "calibrate", "demo/calibration.csv", "--partition", "forest:200", "-o", "forest.safetensors", cwd=folder)
-    run(RELEASE / "pointsman", "--quiet", "calibrate", "demo/calibration.csv", "--partition", "top-class:10", "-o", "cells.safetensors", cwd=folder)
-    header, first = (folder / "demo" / "heldout.csv").read_text().splitlines()[:2]
-    row = dict(zip(header.split(","), first.split(",")))
-    probs = [float(value) for name, value in row.items() if name.startswith(("prob_", "p_"))]
-    features = {name[2:]: float(value) for name, value in row.items() if name.startswith("x_")}
-    body = json.dumps({"probs": probs})
-    (folder / "task.toml").write_text('abstain = 0.47\n[[route]]\nname = "expert"\ncost = 0.08\n')
-    (folder / "service.toml").write_text(
-        '[server]\nlisten = "127.0.0.1:0"\n'
-        + (f'[store]\nurl = "{arguments.store}"\n' if arguments.store else "")
-        + "".join(f'[deployments.{name}]\nrouter = "{name}.safetensors"\ntask = "task.toml"\n' for name in ("cells", "forest"))
-    )
-    with peer() as fixed:
-        with service(folder) as (url, process, seconds):
-            found["start_up_seconds"] = seconds
-            cells, forest = (f"{url}/v1/deployments/{name}/decide" for name in ("cells", "forest"))
-            with_features = json.dumps({"probs": probs, "features": features})
-            found["throughput"] = throughput(fixed, [("cells", cells, body), ("forest", forest, with_features)])
-            found["rates"] = [at_rate(rate, arguments.seconds, fixed, cells, body, url, process) for rate in RATES]
-            found["highest_rate_below_1_ms"] = {name: highest_rate(target, body) for name, target in (("cells", cells), ("fixed", fixed))}
-            found["memory"] = memory(cells, body, process, arguments.decisions)
-        found["log_bytes"] = sum(path.stat().st_size for path in folder.rglob("*") if ".db" in str(path) and path.is_file())
-    return found
+    found["conditions"] = f"{conditions}, {arguments.remark}" if arguments.remark else conditions
+    with tempfile.TemporaryDirectory() as folder, peer() as fixed:
+        world = World(pathlib.Path(folder), fixed)
+        for part in PARTS:
+            if part in arguments.only:
+                found[part] = globals()[f"measure_{part.replace('-', '_')}"](world, arguments)
+                print(part, json.dumps(found[part], indent=1), flush=True)
+                RESULTS.write_text(json.dumps(found, indent=1) + "\n")
+
+
+class World:
+    """The demo's data, two routers on it, and the bodies of requests."""
+
+    def __init__(self, folder, fixed):
+        self.folder, self.fixed = folder, fixed
+        run(RELEASE / "pointsman", "--quiet", "demo", "-o", "demo", cwd=folder)
+        for name, partition in (("forest", "forest:200"), ("cells", "top-class:10")):
+            calibrate(folder, "demo/calibration.csv", partition, name)
+        lines = (folder / "demo" / "heldout.csv").read_text().splitlines()
+        rows = [dict(zip(lines[0].split(","), line.split(","))) for line in lines[1:]]
+        numbers = [name for name in rows[0] if name.startswith(("prob_", "x_"))]
+        self.rows = [{name: float(row[name]) for name in numbers} for row in rows]
+        probs = [value for name, value in self.rows[0].items() if name.startswith("prob_")]
+        features = {name[2:]: value for name, value in self.rows[0].items() if name.startswith("x_")}
+        self.bodies = {"cells": json.dumps({"probs": probs}), "forest": json.dumps({"probs": probs, "features": features})}
+        (folder / "task.toml").write_text(TASK)
+
+
+def calibrate(folder, table, partition, name):
+    run(RELEASE / "pointsman", "--quiet", "calibrate", table, "--partition", partition, "-o", f"{name}.safetensors", cwd=folder)
 
 
 def run(*command, cwd):
@@ -83,8 +99,9 @@ def run(*command, cwd):
 
 
 @contextlib.contextmanager
-def peer():
-    process = subprocess.Popen([RELEASE / "examples" / "fixed_answer"], stdout=subprocess.PIPE, text=True)
+def peer(*before):
+    """The address of the handler of fixed answers; `before` may pin it to a processor."""
+    process = subprocess.Popen([*before, RELEASE / "fixed_answer"], stdout=subprocess.PIPE, text=True)
     try:
         yield process.stdout.readline().strip()
     finally:
@@ -92,93 +109,257 @@ def peer():
 
 
 @contextlib.contextmanager
-def service(folder):
-    """The address, the process, and the seconds until it was ready."""
-    log = (folder / "service.log").open("w+")
-    before = time.monotonic()
-    process = subprocess.Popen([RELEASE / "pointsman", "serve", "--config", "service.toml"], cwd=folder, stdout=log, stderr=log, text=True)
+def service(folder, deployments=("cells", "forest"), store=None, before=()):
+    """The address, the process, and the seconds until it was ready. The store is new."""
+    home = pathlib.Path(tempfile.mkdtemp(dir=folder))
+    files = "".join(f'[deployments.{name}]\nrouter = "{folder / name}.safetensors"\ntask = "{folder}/task.toml"\n' for name in deployments)
+    (home / "service.toml").write_text(f'[server]\nlisten = "127.0.0.1:0"\n[store]\nurl = "{store or "sqlite:pointsman.db"}"\n{files}')
+    log = (home / "service.log").open("w+")
+    start = time.monotonic()
+    process = subprocess.Popen([*before, RELEASE / "pointsman", "serve", "--config", "service.toml"], cwd=home, stdout=log, stderr=log, text=True)
     try:
         url = None
         while url is None:
             if process.poll() is not None:
-                sys.exit((folder / "service.log").read_text())
-            match = re.search(r"http://127\.0\.0\.1:\d+", (folder / "service.log").read_text())
-            url = match and match[0]
-            with contextlib.suppress(OSError, TypeError):
-                urllib.request.urlopen(f"{url}/readyz").read()
-                break
-            url = None
-            time.sleep(0.002)
-        yield url, process, time.monotonic() - before
+                sys.exit((home / "service.log").read_text())
+            match = re.search(r"http://127\.0\.0\.1:\d+", (home / "service.log").read_text())
+            if match:
+                with contextlib.suppress(OSError):
+                    urllib.request.urlopen(f"{match[0]}/readyz").read()
+                    url = match[0]
+            else:
+                time.sleep(0.002)
+        yield url, process, time.monotonic() - start
     finally:
         process.terminate()
         process.wait()
+        shutil.rmtree(home)
 
 
-def oha(url, body, *flags):
+def oha(url, body, *flags, before=()):
     """Requests per second and latencies in seconds; every answer must be a 200."""
-    command = [OHA, "--no-tui", "--output-format", "json", "-m", "POST", "-T", "application/json", "-d", body, *flags, url]
+    command = [*before, OHA, "--no-tui", "--output-format", "json", "-m", "POST", "-T", "application/json", "-d", body, *flags, url]
     found = json.loads(subprocess.run([str(part) for part in command], check=True, capture_output=True, text=True).stdout)
     if set(found["statusCodeDistribution"]) != {"200"}:
         sys.exit(f"{url}: {found['statusCodeDistribution']} {found['errorDistribution']}")
     return found
 
 
-def throughput(fixed, targets):
+def address(url, deployment):
+    return f"{url}/v1/deployments/{deployment}/decide"
+
+
+def measure_start_up(world, _):
+    """Routers of 50,000 rows, each alone in a new store; and again in a store that knows the router."""
+    numbers = random.Random(1)
+    with (world.folder / "rows.csv").open("w") as table:
+        classes, features = range(5), range(20)
+        table.write(",".join([f"prob_{c}" for c in classes] + [f"votes_{c}" for c in classes] + [f"x_{f}" for f in features]) + "\n")
+        for _ in range(ROWS_AT_START_UP):
+            weights = [numbers.random() ** 3 for _ in classes]
+            votes = [0] * len(weights)
+            for vote in numbers.choices(classes, weights, k=3):
+                votes[vote] += 1
+            values = [w / sum(weights) for w in weights] + votes + [numbers.random() for _ in features]
+            table.write(",".join(map(repr, values)) + "\n")
+    found = {}
+    for name, partition in (("start_cells", "top-class:10"), ("start_forest", "forest:200")):
+        calibrate(world.folder, "rows.csv", partition, name)
+        times = []
+        for _ in range(5):
+            with service(world.folder, [name]) as (_, _, seconds):
+                times.append(seconds)
+        found[partition] = {"seconds": statistics.median(times), "megabytes": (world.folder / f"{name}.safetensors").stat().st_size / 1e6}
+    return found
+
+
+def measure_throughput(world, _, store=None):
     """Medians of several rounds in turns, with as many requests as the connections allow."""
-    rates = {"fixed": []} | {name: [] for name, *_ in targets}
-    for _ in range(ROUNDS):
-        for name, url, body in [("fixed", fixed, targets[0][2]), *targets]:
-            # The peer of features by name has none.
-            rates[name].append(oha(url, body, "-z", "8s", "-c", CONNECTIONS)["summary"]["requestsPerSec"])
+    with service(world.folder, store=store) as (url, _, _):
+        targets = {"fixed": (world.fixed, world.bodies["cells"])} | {name: (address(url, name), body) for name, body in world.bodies.items()}
+        rates = {name: [] for name in targets}
+        for _ in range(ROUNDS):
+            for name, (target, body) in targets.items():
+                rates[name].append(oha(target, body, "-z", "8s", "-c", CONNECTIONS)["summary"]["requestsPerSec"])
     medians = {name: statistics.median(values) for name, values in rates.items()}
-    return {"requests_per_second": medians, "of_fixed": {name: medians[name] / medians["fixed"] for name, *_ in targets}}
+    return {"requests_per_second": medians, "of_fixed": {name: medians[name] / medians["fixed"] for name in world.bodies}}
 
 
-def at_rate(rate, seconds, fixed, cells, body, url, process):
-    """The 99th percentile at a fixed rate, with the metrics read every few seconds."""
+def measure_rates(world, arguments, store=None):
+    found = []
+    with service(world.folder, store=store) as (url, process, _):
+        for rate in RATES:
+            held = {"fixed": at_rate(rate, arguments.seconds, world.fixed, world.bodies["cells"], url)}
+            for name, body in world.bodies.items():
+                held[name] = at_rate(rate, arguments.seconds, address(url, name), body, url)
+            p99 = {name: result["latencyPercentiles"]["p99"] for name, result in held.items()}
+            met = {name: result["summary"]["requestsPerSec"] for name, result in held.items()}
+            ratio = {name: p99[name] / p99["fixed"] for name in world.bodies}
+            found.append({"rate": rate, "seconds": arguments.seconds, "p99_seconds": p99, "ratio": ratio, "requests_per_second": met, "resident_bytes": resident(process)})
+    return found
+
+
+def at_rate(rate, seconds, target, body, service_url):
+    """One fixed rate, with the metrics read every few seconds."""
     stop = threading.Event()
 
     def scrape():
         while not stop.wait(SECONDS_BETWEEN_SCRAPES):
-            urllib.request.urlopen(f"{url}/metrics").read()
+            urllib.request.urlopen(f"{service_url}/metrics").read()
 
     thread = threading.Thread(target=scrape)
     thread.start()
     try:
-        flags = ["-q", rate, "-c", CONNECTIONS, "--latency-correction"]
-        held = {name: oha(target, body, "-z", f"{seconds}s", *flags) for name, target in (("fixed", fixed), ("cells", cells))}
+        return oha(target, body, "-z", f"{seconds}s", "-q", rate, "-c", CONNECTIONS, "--latency-correction")
     finally:
         stop.set()
         thread.join()
-    p99 = {name: found["latencyPercentiles"]["p99"] for name, found in held.items()}
-    met = {name: found["summary"]["requestsPerSec"] for name, found in held.items()}
-    return {"rate": rate, "seconds": seconds, "p99_seconds": p99, "ratio": p99["cells"] / p99["fixed"], "requests_per_second": met, "resident_bytes": resident(process)}
 
 
-def highest_rate(url, body):
+def measure_highest(world, _):
     """The highest tried rate whose 99th percentile is below a millisecond, by bisection to a thousand requests per second."""
-    low, high = 0, 64_000
-    while high - low > 1_000:
-        middle = (low + high) // 2
-        found = oha(url, body, "-z", "8s", "-q", middle, "-c", CONNECTIONS, "--latency-correction")
-        good = found["latencyPercentiles"]["p99"] < 0.001 and found["summary"]["requestsPerSec"] > 0.98 * middle
-        low, high = (middle, high) if good else (low, middle)
-    return low
+
+    def highest(url, body):
+        low, high = 0, 64_000
+        while high - low > 1_000:
+            middle = (low + high) // 2
+            found = oha(url, body, "-z", "8s", "-q", middle, "-c", CONNECTIONS, "--latency-correction")
+            good = found["latencyPercentiles"]["p99"] < 0.001 and found["summary"]["requestsPerSec"] > 0.98 * middle
+            low, high = (middle, high) if good else (low, middle)
+        return low
+
+    with service(world.folder) as (url, _, _):
+        return {"fixed": highest(world.fixed, world.bodies["cells"]), "cells": highest(address(url, "cells"), world.bodies["cells"])}
 
 
-def memory(url, body, process, decisions):
-    """The resident memory after each tenth of the decisions."""
-    sizes = [resident(process)]
-    for _ in range(10):
-        oha(url, body, "-n", decisions // 10, "-c", CONNECTIONS)
-        sizes.append(resident(process))
-    return {"decisions": decisions, "resident_bytes": sizes}
+def measure_batches(world, _):
+    """Rows per second in Arrow streams of 1,000 rows, logged and as dry runs, and by the library on the same rows."""
+    import pyarrow
+
+    path = world.folder / "batch.arrow"
+    table = pyarrow.Table.from_pylist(world.rows[:ROWS_PER_BATCH])
+    with pyarrow.OSFile(str(path), "wb") as file, pyarrow.ipc.new_stream(file, table.schema) as writer:
+        writer.write_table(table)
+    found = {}
+    for name in world.bodies:
+        command = [RELEASE / "pointsman-bench", "batches", world.folder / f"{name}.safetensors", world.folder / "demo" / "heldout.csv"]
+        library = float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        with service(world.folder, [name]) as (url, _, _):
+            flags = ["-T", "application/vnd.apache.arrow.stream", "-z", "8s", "-c", 4]
+            rates = []
+            for _ in range(ROUNDS):
+                command = [OHA, "--no-tui", "--output-format", "json", "-m", "POST", "-D", path, *flags, address(url, name)]
+                result = json.loads(subprocess.run([str(part) for part in command], check=True, capture_output=True, text=True).stdout)
+                if set(result["statusCodeDistribution"]) != {"200"}:
+                    sys.exit(f"{name}: {result['statusCodeDistribution']} {result['errorDistribution']}")
+                rates.append(ROWS_PER_BATCH * result["summary"]["requestsPerSec"])
+        served = statistics.median(rates)
+        found[name] = {"rows_per_second": served, "library_rows_per_second": library, "of_library": served / library}
+    return found
+
+
+def measure_memory(world, arguments):
+    """The resident memory and the size of the log after each tenth of the decisions."""
+    with service(world.folder) as (url, process, _):
+        sizes = [resident(process)]
+        for _ in range(10):
+            oha(address(url, "cells"), world.bodies["cells"], "-n", arguments.decisions // 10, "-c", CONNECTIONS)
+            sizes.append(resident(process))
+        log = sum(path.stat().st_size for path in world.folder.rglob("*.db*/*") if path.is_file())
+    return {"decisions": arguments.decisions, "resident_bytes": sizes, "log_bytes": log}
 
 
 def resident(process):
     status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
     return 1024 * int(re.search(r"VmRSS:\s+(\d+)", status)[1])
+
+
+def measure_postgres(world, arguments):
+    with postgres() as store:
+        return {"throughput": measure_throughput(world, arguments, store), "rates": measure_rates(world, arguments, store)}
+
+
+@contextlib.contextmanager
+def postgres():
+    """The address of a PostgreSQL server of its own, with its default settings."""
+    tools = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin"))[-1]
+    folder = pathlib.Path(tempfile.mkdtemp())
+    folder.chmod(0o777)
+    # PostgreSQL refuses to run as root.
+    user = {"user": "nobody", "group": "nogroup"} if os.getuid() == 0 else {}
+    port = free_port()
+    subprocess.run([tools / "initdb", "-D", folder / "data", "-U", "points", "-A", "trust"], check=True, stdout=subprocess.DEVNULL, cwd="/", **user)
+    server = subprocess.Popen(
+        [tools / "postgres", "-D", folder / "data", "-p", str(port), "-c", "listen_addresses=127.0.0.1", "-k", folder],
+        stderr=subprocess.DEVNULL, cwd="/", **user
+    )
+    try:
+        while subprocess.run([tools / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(port)]).returncode:
+            time.sleep(0.1)
+        yield f"postgres://points@127.0.0.1:{port}/postgres"
+    finally:
+        server.terminate()
+        server.wait()
+        shutil.rmtree(folder)
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def measure_gateway(world, _):
+    """What stands before a model that answers at once, on one processor; model and load generator are on the other.
+
+    The service does not forward requests: its callers ask it first and then the model, so that the latency that it adds is that of its answer.
+    LiteLLM forwards them: what it adds is the latency through it less that of asking the model directly.
+    """
+    on = lambda processor: ("taskset", "-c", str(processor))
+    with peer(*on(1)) as model:
+        base = model.removesuffix("/decide")
+        chat = json.dumps({"model": "big", "messages": [{"role": "user", "content": "which intent?"}]})
+
+        def measure(target, body):
+            most = oha(target, body, "-z", "10s", "-c", 16, before=on(1))
+            alone = oha(target, body, "-z", "10s", "-c", 1, before=on(1))
+            return {"requests_per_second": most["summary"]["requestsPerSec"], "median_seconds": alone["latencyPercentiles"]["p50"]}
+
+        direct = measure(f"{base}/v1/chat/completions", chat)
+        with service(world.folder, ["cells"], before=on(0)) as (url, _, _):
+            own = measure(address(url, "cells"), world.bodies["cells"])
+        with litellm(world.folder, base, on(0)) as url:
+            other = measure(f"{url}/v1/chat/completions", chat)
+    return {
+        "model": direct,
+        "pointsman": own | {"added_seconds": own["median_seconds"]},
+        "litellm": other | {"added_seconds": other["median_seconds"] - direct["median_seconds"]},
+    }
+
+
+@contextlib.contextmanager
+def litellm(folder, model, before):
+    port = free_port()
+    (folder / "litellm.yaml").write_text(
+        "model_list:\n- model_name: big\n  litellm_params:\n    model: openai/big\n"
+        f"    api_base: {model}/v1\n    api_key: none\n"
+    )
+    command = [*before, pathlib.Path(sys.executable).with_name("litellm"), "--config", folder / "litellm.yaml", "--host", "127.0.0.1", "--port", str(port)]
+    with (folder / "litellm.log").open("w") as log:
+        environment = os.environ | {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_LOG": "ERROR"}
+        process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
+    try:
+        for _ in range(120):
+            with contextlib.suppress(OSError):
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/health/liveliness").read()
+                break
+            time.sleep(1)
+        else:
+            sys.exit((folder / "litellm.log").read_text())
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait()
 
 
 if __name__ == "__main__":

@@ -49,15 +49,7 @@ pub(crate) fn run(lines: &mut Lines) -> Outcome<()> {
     let task = |loss: Loss| Task::new(loss).route("expert", Oracle::bayes(), 0.05)?.abstain(0.3);
     let policy = router.policy(&task(Loss::brier())?)?;
     let folder = tempfile::tempdir()?;
-    let mut peer = match std::env::var_os("POINTSMAN_PYTHON") {
-        None => None,
-        Some(python) => {
-            data::write_inputs(folder.path(), &calibration, &queries)?;
-            let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("forest_peer.py");
-            let sizes = [TREES, leaf, count_leaves(&router) / TREES].map(|n| n.to_string());
-            Some(Peer::start(Command::new(python).arg(script).arg(folder.path()).args(sizes))?)
-        }
-    };
+    let mut peer = start_peer(folder.path(), &router, &calibration, &queries)?;
     let peer_s = peer.as_mut().map(|peer| peer.seconds("grow")).transpose()?;
     add_line(
         lines,
@@ -95,22 +87,83 @@ pub(crate) fn run(lines: &mut Lines) -> Outcome<()> {
     single_decision(lines, &policy, &queries)
 }
 
-/// The growth of the time to calibrate a forest with the number of rows.
+/// The time to calibrate a forest: how it grows with the number of rows, and against peers that grow trees on the same rows.
 fn growth(lines: &mut Lines) -> Outcome<()> {
-    let seconds = |rows: usize| {
-        let table = data::table_with_features(rows, CLASSES, FEATURES, LABELS, 7);
+    let seconds = |table: &Table| {
         median(1, || {
-            Router::calibrate(black_box(&table), &Partition::forest(TREES)).map(|router| drop(black_box(router)))
+            Router::calibrate(black_box(table), &Partition::forest(TREES)).map(|router| drop(black_box(router)))
         })
     };
-    let [few, many] = [seconds(FEW_ROWS)?, seconds(MANY_ROWS)?];
+    let table = |rows: usize| data::table_with_features(rows, CLASSES, FEATURES, LABELS, 7);
+    let few = seconds(&table(FEW_ROWS))?;
+    let table = table(MANY_ROWS);
+    let many = seconds(&table)?;
     add_line(
         lines,
         &format!("calibrate a forest on {MANY_ROWS} rows / on {FEW_ROWS}"),
         format!("{many:.1} s"),
         Some((format!("{few:.1} s"), format!("{:.1} times as long (bar: 9)", many / few))),
     );
+    let folder = tempfile::tempdir()?;
+    let router = Router::calibrate(&table, &Partition::forest(TREES))?;
+    let mut peer = start_peer(folder.path(), &router, &table, &table.keep_rows(|row| row < FEW_ROWS))?;
+    let grown = peer.as_mut().map(|peer| peer.seconds("grow")).transpose()?;
+    add_line(
+        lines,
+        &format!("calibrate a forest on {MANY_ROWS} rows / scikit-learn, leaf {}", estimate_leaf_size(&router)),
+        format!("{many:.1} s"),
+        grown.map(|peer| (format!("{peer:.1} s"), format!("{:.1} times faster (bar: 3)", peer / many))),
+    );
+    let boosted = peer.as_mut().map(|peer| peer.seconds("boost")).transpose()?;
+    add_line(
+        lines,
+        &format!("calibrate a forest on {MANY_ROWS} rows / LightGBM trains {TREES} trees for one loss"),
+        format!("{many:.1} s"),
+        boosted.map(|peer| (format!("{peer:.1} s"), format!("{:.1} times the peer's time (bar: 3)", many / peer))),
+    );
+    drop(peer);
+    for (partition, bar) in [("forest:200", "bar: 120 s, 1.5 GB"), ("auto", "bar: 180 s")] {
+        let child = Command::new(std::env::current_exe()?).args([CALIBRATE, partition]).output()?;
+        let printed = String::from_utf8(child.stdout)?;
+        let [seconds, gigabytes] = printed.split_whitespace().collect::<Vec<_>>()[..] else {
+            return Err(format!("{partition}: {}", String::from_utf8_lossy(&child.stderr)).into());
+        };
+        add_line(
+            lines,
+            &format!("calibrate {partition} on 1,000,000 × {FEATURES}"),
+            format!("{seconds} s, {gigabytes} GB"),
+            Some((String::new(), bar.to_owned())),
+        );
+    }
     Ok(())
+}
+
+/// The argument that makes this program calibrate a million rows and print the seconds and the most memory that took.
+pub(crate) const CALIBRATE: &str = "calibrate";
+
+/// Calibrates a million rows of five classes with three labels; a process of its own shows the memory.
+pub(crate) fn calibrate_million(partition: &str) -> Outcome<()> {
+    let table = data::table_with_features(1_000_000, 5, FEATURES, 3, 7);
+    let seconds = median(1, || -> Outcome<()> {
+        black_box(match partition {
+            "auto" => Router::builder().fit(&table)?,
+            named => Router::calibrate(&table, &named.parse()?)?,
+        });
+        Ok(())
+    })?;
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok());
+    println!("{seconds:.1} {:.2}", peak.unwrap_or(f64::NAN) * 1024.0 / 1e9);
+    Ok(())
+}
+
+/// The peer's process on these tables, if there is an interpreter for it.
+fn start_peer(folder: &Path, router: &Router, calibration: &Table, queries: &Table) -> Outcome<Option<Peer>> {
+    let Some(python) = std::env::var_os("POINTSMAN_PYTHON") else { return Ok(None) };
+    data::write_inputs(folder, calibration, queries)?;
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("forest_peer.py");
+    let sizes = [TREES, estimate_leaf_size(router), count_leaves(router) / TREES].map(|n| n.to_string());
+    Ok(Some(Peer::start(Command::new(python).arg(script).arg(folder).args(sizes))?))
 }
 
 /// A process that times tasks on request.

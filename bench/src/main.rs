@@ -4,6 +4,7 @@
 //! only the opening of files, also of a million rows, `make bench ROWS=what-if` only logged decisions under another task. Each figure is the
 //! median of repeated runs in which peer and subject alternate. No result is treated as a failure.
 
+mod batches;
 mod data;
 mod forest;
 mod lines;
@@ -28,6 +29,16 @@ fn main() -> Result<(), Box<dyn Error>> {
         && command == opening::FIRST_DECISION
     {
         return opening::decide_once(path, loss);
+    }
+    if let [_, command, router, table] = std::env::args().collect::<Vec<_>>().as_slice()
+        && command == batches::BATCHES
+    {
+        return batches::run(router, table);
+    }
+    if let [_, command, partition] = std::env::args().collect::<Vec<_>>().as_slice()
+        && command == forest::CALIBRATE
+    {
+        return forest::calibrate_million(partition);
     }
     let mut lines = Lines::new();
     if rows == "opening" {

@@ -1,6 +1,6 @@
 //! The peer of the service's benchmark: it parses the body of a decision and answers the same bytes every time, without a store.
 //!
-//! `cargo run --release -p pointsman-server --example fixed_answer` prints the address that it listens at.
+//! `cargo run --release -p pointsman-bench --bin fixed_answer` prints the address that it listens at.
 
 use axum::Router;
 use axum::body::Bytes;
@@ -9,6 +9,10 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use serde::Deserialize;
 use tokio::net::TcpListener;
+
+/// The service's allocator, so that it is not what makes the difference.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// About as long as the service's answer.
 const ANSWER: &str = concat!(
@@ -38,9 +42,24 @@ async fn decide(body: Bytes) -> Response {
     }
 }
 
+/// A language model that answers at once, for the comparison with a proxy.
+const COMPLETION: &str = concat!(
+    r#"{"id":"chatcmpl-1","object":"chat.completion","created":1700000000,"model":"big","choices":[{"index":0,"#,
+    r#""message":{"role":"assistant","content":"refund"},"finish_reason":"stop"}],"#,
+    r#""usage":{"prompt_tokens":5,"completion_tokens":1,"total_tokens":6}}"#
+);
+
+async fn complete(body: Bytes) -> Response {
+    match serde_json::from_slice::<serde_json::Value>(&body) {
+        Ok(_) => ([(header::CONTENT_TYPE, "application/json")], COMPLETION).into_response(),
+        Err(_) => StatusCode::BAD_REQUEST.into_response(),
+    }
+}
+
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     println!("http://{}/decide", listener.local_addr()?);
-    Ok(axum::serve(listener, Router::new().route("/decide", post(decide))).await?)
+    let app = Router::new().route("/decide", post(decide)).route("/v1/chat/completions", post(complete));
+    Ok(axum::serve(listener, app).await?)
 }
