@@ -41,6 +41,11 @@ use clap::{CommandFactory, Parser};
 
 use crate::args::{Cli, Command, TaskCommand};
 
+/// The service allocates on several threads at once, for which the allocator of the system is slow.
+#[cfg(feature = "serve")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     failure::silence_parser_panics();
     let cli = Cli::parse();

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::extract::{DefaultBodyLimit, Request, State};
-use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tower_http::catch_panic::CatchPanicLayer;
@@ -254,7 +254,7 @@ fn addresses(app: &Arc<App>) -> (axum::Router, openapi::OpenApi) {
 }
 
 /// Ends a request that takes too long, and sees to it that every refusal is a problem document.
-async fn within(State(limit): State<Duration>, request: Request, next: Next) -> Result<Response, Problem> {
+async fn within(limit: Duration, request: Request, next: Next) -> Result<Response, Problem> {
     refusals::check_encoding(request.headers())?;
     let response = tokio::time::timeout(limit, next.run(request)).await.map_err(|_| {
         let detail =
@@ -264,6 +264,11 @@ async fn within(State(limit): State<Duration>, request: Request, next: Next) -> 
     Ok(if response.status().is_client_error() { refusals::as_problem(response).await } else { response })
 }
 
+/// What is done for every request, in one layer, since each costs time.
+async fn handle(State(limit): State<Duration>, request: Request, next: Next) -> Response {
+    identify_request(request, |request| async move { within(limit, request, next).await.into_response() }).await
+}
+
 /// The router of all addresses.
 pub fn app(state: &Arc<App>) -> axum::Router {
     let (router, description) = addresses(state);
@@ -271,12 +276,11 @@ pub fn app(state: &Arc<App>) -> axum::Router {
     let answer = move || std::future::ready(([("content-type", "application/json")], document.clone()));
     router
         .route("/openapi.json", get(answer))
-        .layer(from_fn_with_state(state.limits.time, within))
         .fallback(|| {
             std::future::ready(Problem::new(Kind::NotFound, "there is nothing at this address: see /openapi.json"))
         })
         .layer(CatchPanicLayer::custom(|_| {
             Problem::new(Kind::Internal, "an error of the service itself: its log says more").into_response()
         }))
-        .layer(from_fn(identify_request))
+        .layer(from_fn_with_state(state.limits.time, handle))
 }

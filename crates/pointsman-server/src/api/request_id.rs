@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::extract::Request;
 use axum::http::{HeaderName, HeaderValue, StatusCode};
-use axum::middleware::Next;
 use axum::response::Response;
 
 use crate::clock::Time;
@@ -17,10 +16,13 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const MAX_BYTES: usize = 128;
 
 /// Answers with the caller's request id, or with a new one, and logs requests that failed.
-pub(crate) async fn identify_request(request: Request, next: Next) -> Response {
+pub(crate) async fn identify_request<F: Future<Output = Response>>(
+    request: Request,
+    answer: impl FnOnce(Request) -> F,
+) -> Response {
     let id = request.headers().get(REQUEST_ID).filter(|id| is_usable(id)).cloned().unwrap_or_else(new_id);
     let (method, uri) = (request.method().clone(), request.uri().clone());
-    let mut response = next.run(request).await;
+    let mut response = answer(request).await;
     let (status, path, text) = (response.status().as_u16(), uri.path(), id.to_str().unwrap_or_default());
     // What a store cannot commit is logged once by the store, not by every request that it refuses.
     if response.status().is_server_error() && response.status() != StatusCode::SERVICE_UNAVAILABLE {
