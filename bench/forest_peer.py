@@ -30,8 +30,8 @@ def main():
     import lightgbm
     import xgboost
 
-    booster = lightgbm.LGBMRegressor(n_estimators=trees, n_jobs=2, verbose=-1, random_state=0)
-    tasks = {"grow": lambda: forest.fit(inputs, targets), "boost": lambda: booster.fit(inputs, targets[:, 1])}
+    light = lightgbm.LGBMRegressor(n_estimators=trees, n_jobs=2, verbose=-1, random_state=0)
+    tasks = {"grow": lambda: forest.fit(inputs, targets), "boost": lambda: light.fit(inputs, targets[:, 1])}
 
     # Trees as XGBoost grows them if nothing is said, at most six questions deep; and trees with as many leaves as ours.
     sizes = {"predict": {}, "predict_as_large": {"max_depth": 0, "max_leaves": leaves, "grow_policy": "lossguide"}}
