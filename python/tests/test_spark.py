@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,9 +13,10 @@ import pyarrow as pa
 import pyarrow.compute
 import pytest
 from conftest import REPOSITORY, make_world, skip
+from serving import TASK, Service, deploy
 from test_docs import blocks
 
-from pointsman import Partial, Policy, PointsmanError, Router
+from pointsman import Client, Partial, Policy, PointsmanError, Router
 
 CLASSES = ["cat", "dog", "owl"]
 PROBS, VOTES = ([f"{prefix}_{name}" for name in CLASSES] for prefix in ("prob", "votes"))
@@ -176,6 +178,24 @@ def test_a_killed_executor_changes_nothing(frame: Any, rows: pa.Table, like: Rou
             found = {row["id"]: row["action"] for row in decide(deadly, policy).select("id", "action").collect()}
             assert found == quiet
         assert mark.exists(), "no executor was killed"
+
+
+def test_the_exported_log_is_decided_alike(
+    spark: Any, rows: pa.Table, like: Router, service: Service, client: Client, binary: Path, tmp_path: Path
+) -> None:
+    from pointsman.spark import decide
+
+    name = deploy(client, "spark", like, TASK)
+    few = rows.slice(0, 500)
+    client.decide_batch(name, few.select(PROBS), ids=few["id"].to_pylist())
+    log = tmp_path / "log.parquet"
+    subprocess.run([binary, "-q", "decisions", "export", name, "--url", service.url, "-o", log], check=True)
+    frame = spark.read.parquet(str(log))
+    logged = {row["id"]: row for row in frame.collect()}
+    decided = decide(frame, like.policy(task=TASK)).collect()
+    assert {row["id"] for row in decided} == set(logged) == set(few["id"].to_pylist())
+    for row in decided:
+        assert all(row[column] == logged[row["id"]][column] for column in ("action", "label", "irreducible", "cost_predict", "reason"))
 
 
 def kill_once(mark: str) -> Any:
