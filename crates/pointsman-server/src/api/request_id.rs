@@ -9,6 +9,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 
 use crate::clock::Time;
+use crate::keys::redact;
 
 /// The header of the id, in requests and answers.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -21,20 +22,23 @@ pub(crate) async fn identify_request(request: Request, next: Next) -> Response {
     let id = request.headers().get(REQUEST_ID).filter(|id| is_usable(id)).cloned().unwrap_or_else(new_id);
     let (method, uri) = (request.method().clone(), request.uri().clone());
     let mut response = next.run(request).await;
-    let (status, path, text) = (response.status().as_u16(), uri.path(), id.to_str().unwrap_or_default());
+    let status = response.status().as_u16();
+    // Without the query string, and without keys that were sent in a wrong place.
+    let (path, text) = (redact(uri.path()), id.to_str().unwrap_or_default());
     // What a store cannot commit is logged once by the store, not by every request that it refuses.
     if response.status().is_server_error() && response.status() != StatusCode::SERVICE_UNAVAILABLE {
-        tracing::error!(request_id = text, %method, path, status, "a request failed");
+        tracing::error!(request_id = text, %method, %path, status, "a request failed");
     } else {
-        tracing::debug!(request_id = text, %method, path, status, "a request was answered");
+        tracing::debug!(request_id = text, %method, %path, status, "a request was answered");
     }
     response.headers_mut().insert(REQUEST_ID, id);
     response
 }
 
-/// Whether an id is short and has visible characters only.
+/// Whether an id is short, has visible characters only and is not a key that was sent in the wrong header.
 fn is_usable(id: &HeaderValue) -> bool {
-    (1..=MAX_BYTES).contains(&id.len()) && id.as_bytes().iter().all(u8::is_ascii_graphic)
+    let is_plain = (1..=MAX_BYTES).contains(&id.len()) && id.as_bytes().iter().all(u8::is_ascii_graphic);
+    is_plain && id.to_str().is_ok_and(|text| redact(text) == text)
 }
 
 /// The time at which the process made its first id, and a number that counts up.
