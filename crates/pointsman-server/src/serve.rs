@@ -221,18 +221,21 @@ async fn watch(app: Arc<App>, mut config: Config, path: Option<PathBuf>, mut han
         if is_asked || now != seen {
             match reload(&app, path.as_deref()).await {
                 Ok(new) => {
+                    // Files that changed while they were read are read again at the next look.
+                    let fresh = modified(&new, path.as_deref());
+                    seen = if modified(&config, path.as_deref()) == now { fresh } else { Vec::new() };
                     config = new;
                     app.set_reload_error(None);
                     tracing::info!("the configuration was read again");
                 }
                 Err(error) => {
+                    seen = now;
                     tracing::error!(%error, "the configuration cannot be used; what ran before goes on");
                     app.set_reload_error(Some(format!(
                         "the configuration cannot be used, what ran before goes on: {error}"
                     )));
                 }
             }
-            seen = modified(&config, path.as_deref());
         }
         let failed = app.deployments.refresh().await.err().map(|error| error.to_string());
         // The same failure is logged once, not twice per second.
