@@ -8,6 +8,7 @@ mod segments;
 mod writer;
 
 use std::fs::{self, File};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -328,14 +329,15 @@ impl Store for SqliteStore {
     }
 
     fn check(&self) -> Reply<'_, ()> {
-        let probe = self.folder.join("probe");
+        let folder = self.folder.clone();
         let waiting = self.append(Arc::default());
         Box::pin(async move {
-            // A commit of no rows writes nothing, so that a full disk shows only when something is written.
+            // A commit of no rows writes nothing, so that a full disk shows only when something is written. The file has no name, so
+            // that checks do not meet and nothing is left behind.
             waiting.await?;
             blocking(move || {
-                let write = fs::write(&probe, [0; 4096]).and_then(|()| fs::remove_file(&probe));
-                write.map_err(|e| StoreError::Unavailable(format!("{}: {e}", probe.display())))
+                let write = tempfile::tempfile_in(&folder).and_then(|mut file| file.write_all(&[0; 4096]));
+                write.map_err(|e| StoreError::Unavailable(format!("{}: {e}", folder.display())))
             })
             .await
         })
