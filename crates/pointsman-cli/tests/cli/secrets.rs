@@ -195,7 +195,9 @@ fn passwords_of_a_store_are_repeated_nowhere_wherever_they_are_wrong() {
         let lines =
             || fs::read_to_string(path.join("log")).unwrap().matches("the configuration cannot be used").count();
         let before = lines();
-        fs::write(path.join("p.toml"), &text).unwrap();
+        // As a whole, since half of a file may be a right one.
+        fs::write(path.join("new.toml"), &text).unwrap();
+        fs::rename(path.join("new.toml"), path.join("p.toml")).unwrap();
         wait_until(|| lines() > before);
         let ready = service.answer("/readyz", None);
         assert!(ready.text.contains("the configuration cannot be used"), "{ready:?}");

@@ -20,7 +20,7 @@ const MAX_BYTES: usize = 128;
 /// Answers with the caller's request id, or with a new one, and logs requests that failed.
 pub(crate) async fn identify_request(request: Request, next: Next) -> Response {
     let id = request.headers().get(REQUEST_ID).filter(|id| is_usable(id)).cloned().unwrap_or_else(new_id);
-    let (method, uri) = (request.method().clone(), request.uri().clone());
+    let (method, uri) = (redact(request.method().as_str()).into_owned(), request.uri().clone());
     let mut response = next.run(request).await;
     let status = response.status().as_u16();
     // Without the query string, and without keys that were sent in a wrong place.

@@ -141,6 +141,10 @@ fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, StoreError> + Se
 
 fn open_main(path: &Path) -> rusqlite::Result<Connection> {
     let mut connection = Connection::open(path)?;
+    // SQLite opens a file that it may not write for reading only, and makes files beside it that nobody may write.
+    if connection.is_readonly(rusqlite::MAIN_DB)? {
+        return Err(segments::unusable("it cannot be written"));
+    }
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
