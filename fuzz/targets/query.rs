@@ -21,7 +21,7 @@ fuzz_target!(|data: &[u8]| {
     };
     let address = match how % 4 {
         0 | 1 => format!("/v1/deployments/{PLAIN}/decisions?"),
-        2 => "/v1/admin-log?".to_owned(),
+        2 => "/v1/admin/log?".to_owned(),
         _ => "/v1/decisions/".to_owned(),
     };
     let Ok(uri) = Uri::try_from([address.as_bytes(), text].concat()) else { return };

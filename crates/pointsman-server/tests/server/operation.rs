@@ -87,7 +87,7 @@ async fn secrets_appear_nowhere() {
     let paths = ["/v1/deployments", "/metrics", "/readyz", "/openapi.json", "/v1/deployments/none", "/nowhere"];
     // The key in the wrong place besides.
     let wrong =
-        [format!("/v1/deployments/{key}"), format!("/v1/decisions/{key}"), format!("/v1/admin-log?after={key}")];
+        [format!("/v1/deployments/{key}"), format!("/v1/decisions/{key}"), format!("/v1/admin/log?after={key}")];
     for path in paths.into_iter().chain(wrong.iter().map(String::as_str)) {
         let reply = with_key(&service, "GET", path, Some(&key)).await;
         assert!(!String::from_utf8_lossy(&reply.bytes).contains(secret), "{path}");

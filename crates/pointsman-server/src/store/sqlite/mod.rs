@@ -83,12 +83,13 @@ impl SqliteStore {
             ))
         })?;
         let main = open_main(path).map_err(|e| StoreError::Unavailable(format!("{}: {e}", path.display())))?;
-        let found = Segment::list(&folder).map_err(|e| unavailable(&e))?;
+        let in_log = |e: rusqlite::Error| StoreError::Unavailable(format!("{}: {e}", folder.display()));
+        let found = Segment::list(&folder).map_err(in_log)?;
         let segments: Segments = Arc::new(RwLock::new(found));
         let is_closing = Arc::new(AtomicBool::new(false));
         let (writer, closer) =
             Writer::open(folder.clone(), settings.clone(), Arc::clone(&segments), Arc::clone(&is_closing))
-                .map_err(|e| unavailable(&e))?;
+                .map_err(in_log)?;
         let (queue, waiting) = Queue::new(settings.queue_rows);
         let writer = std::thread::Builder::new().name("write-log".to_owned()).spawn(move || writer.run(waiting));
         let writer = writer.map_err(io)?;
