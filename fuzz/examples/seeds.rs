@@ -10,7 +10,9 @@ mod support;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
 use arrow_ipc::CompressionType;
 use parquet::basic::{Compression, GzipLevel};
 use pointsman::{Partition, Router};
@@ -40,7 +42,12 @@ fn main() -> std::io::Result<()> {
     routers(&Seeds::new(corpus.join("router"))?)?;
     parts(&Seeds::new(corpus.join("part"))?)?;
     policies(&Seeds::new(corpus.join("policy"))?)?;
-    tasks(&Seeds::new(corpus.join("task"))?)
+    tasks(&Seeds::new(corpus.join("task"))?)?;
+    decide_bodies(&Seeds::new(corpus.join("decide"))?)?;
+    arrow_bodies(&Seeds::new(corpus.join("arrow"))?)?;
+    infer_bodies(&Seeds::new(corpus.join("infer"))?)?;
+    queries(&Seeds::new(corpus.join("query"))?)?;
+    configurations(&Seeds::new(corpus.join("config"))?)
 }
 
 struct Seeds(PathBuf);
@@ -208,4 +215,123 @@ fn tasks(seeds: &Seeds) -> std::io::Result<()> {
         "panel:m=3,aggregate=plurality",
     ];
     texts.iter().enumerate().try_for_each(|(i, text)| seeds.add(&format!("text-{i}"), &[], text))
+}
+
+/// Bodies of requests to decide. The first byte is the deployment, plus 2 for one object per line.
+fn decide_bodies(seeds: &Seeds) -> std::io::Result<()> {
+    let bodies = [
+        r#"{"probs": [0.9, 0.1]}"#,
+        r#"{"probs": {"cat": 0.9, "dog": 0.1}, "features": {"length": 3, "other": null}}"#,
+        r#"{"probs": [0.25, 0.75], "features": [7.5], "id": "q", "explain": true}"#,
+        r#"{"probs": [1e0, 0], "features": [null], "tags": {"team": "a", "b": ""}, "input": {"t": [1, "x", null]}, "dry_run": true}"#,
+        r#"{"rows": [{"probs": [1, 0], "features": [1]}, {"probs": {"dog": 0.5, "cat": 0.5}, "features": {"length": 2}, "id": "z"}]}"#,
+        r#"{"rows": []}"#,
+        r#"{"probs": [0.5, 0.6]}"#,
+        r#"{"probs": [NaN, 1], "unknown": 1}"#,
+    ];
+    for (i, body) in bodies.iter().enumerate() {
+        for how in 0..4_u8 {
+            seeds.add(&format!("body-{i}-{how}"), &[how], body)?;
+        }
+        seeds.add(&format!("lines-{i}"), &[3], format!("{body}\n\n {body}\r\n{}", bodies[0]))?;
+    }
+    Ok(())
+}
+
+/// Arrow streams with the classes of the service's deployments, or others.
+fn arrow_bodies(seeds: &Seeds) -> std::io::Result<()> {
+    let folder = Folder::new();
+    let path = folder.path("any");
+    let sample = Sample::new(4);
+    let unnamed = sample.clone().unnamed();
+    let mut batches = vec![sample.wide_batch(true), sample.wide_batch(false)];
+    batches.extend([Nesting::Struct, Nesting::Map].map(|nesting| sample.nested_batch(nesting)));
+    batches.extend([Nesting::List, Nesting::LargeAndFixed].map(|nesting| unnamed.nested_batch(nesting)));
+    for (i, batch) in batches.iter().enumerate() {
+        arrow_stream(&path, batch);
+        for how in [0, 1] {
+            seeds.add(&format!("sample-{i}-{how}.arrow"), &[how], fs::read(&path)?)?;
+        }
+    }
+    let real = |values: Vec<f64>| Arc::new(Float64Array::from(values)) as ArrayRef;
+    let column = |name: &str, values: ArrayRef| (name.to_owned(), values, true);
+    let batch = RecordBatch::try_from_iter_with_nullable([
+        column("id", Arc::new(StringArray::from(vec!["a", "b", "c"]))),
+        column("prob_cat", real(vec![0.9, 0.5, 0.0])),
+        column("prob_dog", real(vec![0.1, 0.5, 1.0])),
+        column("x_length", real(vec![1.0, f64::NAN, 7.5])),
+    ]);
+    arrow_stream(&path, &batch.expect("a batch made by hand"));
+    for how in [0, 1] {
+        seeds.add(&format!("right-{how}.arrow"), &[how], fs::read(&path)?)?;
+    }
+    Ok(())
+}
+
+/// Requests of the Open Inference Protocol. After the first byte comes the length of the JSON part.
+fn infer_bodies(seeds: &Seeds) -> std::io::Result<()> {
+    let probs = r#"{"name": "probs", "shape": [2, 2], "datatype": "FP64", "data": [0.9, 0.1, [0.5, 0.5]]}"#;
+    let features = r#"{"name": "features", "shape": [2, 1], "datatype": "FP32", "data": [[1], [null]]}"#;
+    let whole = [
+        format!(r#"{{"id": "q", "inputs": [{probs}]}}"#),
+        format!(r#"{{"inputs": [{features}, {probs}], "outputs": [{{"name": "action"}}]}}"#),
+    ];
+    for (i, text) in whole.iter().enumerate() {
+        for how in 0..2_u8 {
+            seeds.add(&format!("json-{i}-{how}"), &[how, 0, 0], text)?;
+        }
+    }
+    for (datatype, size, raw) in [
+        ("FP64", 16, [0.25_f64.to_le_bytes(), 0.75_f64.to_le_bytes()].concat()),
+        ("FP32", 8, [0.25_f32.to_le_bytes(), 0.75_f32.to_le_bytes()].concat()),
+    ] {
+        let tensor = format!(
+            r#"{{"name": "probs", "shape": [1, 2], "datatype": "{datatype}", "parameters": {{"binary_data_size": {size}}}}}"#
+        );
+        let feature = r#"{"name": "features", "shape": [1, 1], "datatype": "FP64", "data": [3]}"#;
+        for (how, text) in [
+            (2, format!(r#"{{"inputs": [{tensor}]}}"#)),
+            (3, format!(r#"{{"id": "r", "inputs": [{tensor}, {feature}]}}"#)),
+            (6, format!(r#"{{"inputs": [{tensor}]}}       "#)),
+        ] {
+            let [low, high] = (text.len() as u16).to_le_bytes();
+            seeds.add(&format!("raw-{datatype}-{how}"), &[how, low, high], [text.as_bytes(), &raw].concat())?;
+        }
+    }
+    Ok(())
+}
+
+/// Addresses and formats of answers.
+fn queries(seeds: &Seeds) -> std::io::Result<()> {
+    let texts = [
+        (0, "limit=1"),
+        (0, "from=0&to=2030-01-01T00:00:00Z&version=1&cell=0&inputs=false"),
+        (0, "after=00000000-0000-7000-8000-000000000000&action=predict"),
+        (0, "action=route:expert&tag=team=x"),
+        (0, "tag=te%20am%3D%22x&limit=10000"),
+        (0, "action=undetermined&from=1700000000000000"),
+        (1, "limit=2\napplication/x-ndjson"),
+        (1, "\ntext/csv;q=0.5, application/vnd.apache.parquet;q=0.9"),
+        (1, "inputs=true\n*/*"),
+        (1, "limit=0"),
+        (2, "after=0&limit=1"),
+        (3, "00000000-0000-7000-8000-000000000000"),
+    ];
+    texts.iter().enumerate().try_for_each(|(i, (how, text))| seeds.add(&format!("query-{i}"), &[*how], text))
+}
+
+/// Configurations of the service, with and without a variable.
+fn configurations(seeds: &Seeds) -> std::io::Result<()> {
+    let texts = [
+        "[server]\nlisten = \"127.0.0.1:7070\"\npublic_url = \"https://a\"\non_log_failure = \"answer\"\n",
+        "[store]\nurl = \"sqlite:a.db\"\ndurability = \"disk\"\nqueue_rows = 7\nsegment_megabytes = 64\n",
+        "[store]\nurl = \"postgres://u:p@h:5432/d?sslmode=verify-full&sslrootcert=c.pem\"\n",
+        "[retention]\ninputs = \"30d\"\ndecisions = \"400d\"\n[limits]\ntime = \"200ms\"\nrows = 10\nbody_megabytes = 1\n",
+        "[deployments.a]\nrouter = \"r\"\ntask = \"t\"\nmode = \"shadow\"\n[deployments.\"b c\"]\npolicy = \"p\"\n",
+        "\0SERVER_LISTEN\0[::1]:9",
+        "[limits]\nrows = 5\n\0LIMITS_TIME\010m",
+        "\0STORE_URL\0postgres://u:p@h/d",
+        "\0STORE_QUEUE_ROWS\00",
+    ];
+    texts.iter().enumerate().try_for_each(|(i, text)| seeds.add(&format!("config-{i}"), &[], text))
 }

@@ -1,7 +1,8 @@
-//! Shared by the fuzz targets: a panic hook, a scratch file, and files with a valid checksum.
+//! Shared by the fuzz targets: a panic hook, a scratch file, files with a valid checksum, and the service without a network.
 
 pub mod recipe;
 pub mod seal;
+pub mod service;
 
 use std::backtrace::Backtrace;
 use std::path::PathBuf;
@@ -20,16 +21,30 @@ pub fn prepare() {
     ONCE.call_once(|| {
         let one = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread();
         one.build_global().expect("no pool was built before");
-        let tell = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |panic| {
-            let file = panic.location().map_or("", |location| location.file());
-            if is_dependency(file) || is_std(file) && !called_by_us(&Backtrace::force_capture().to_string()) {
-                return;
-            }
-            tell(panic);
-            std::process::abort();
-        }));
+        abort_on_own_panics();
     });
+}
+
+/// Prepares this process for requests to the service, which reads some files on other threads: the pool has a thread of its own, since
+/// one that waits for another thread would do no work for it.
+pub fn prepare_service() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        rayon::ThreadPoolBuilder::new().num_threads(1).build_global().expect("no pool was built before");
+        abort_on_own_panics();
+    });
+}
+
+fn abort_on_own_panics() {
+    let tell = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let file = panic.location().map_or("", |location| location.file());
+        if is_dependency(file) || is_std(file) && !called_by_us(&Backtrace::force_capture().to_string()) {
+            return;
+        }
+        tell(panic);
+        std::process::abort();
+    }));
 }
 
 /// Whether a source file belongs to a dependency, which is compiled from a registry's folder.

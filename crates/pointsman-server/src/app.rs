@@ -21,6 +21,7 @@ use crate::api::request_id::identify_request;
 use crate::api::{admin_log, decide, decisions, deployments, files, health, infer, versions, what_if};
 use crate::clock::Ids;
 use crate::deployment::{Deployments, LoadError};
+use crate::in_flight::InFlight;
 use crate::metrics::Metrics;
 use crate::store::{Appended, Change, Changed, Record, Scope, Store, StoreError};
 
@@ -73,7 +74,7 @@ pub struct App {
     pub deployments: Deployments,
     /// What it counts.
     pub metrics: Arc<Metrics>,
-    pub(crate) ids: Ids,
+    pub(crate) in_flight: InFlight,
     pub(crate) limits: Limits,
     pub(crate) access: Access,
     pub(crate) rates: Rates,
@@ -116,12 +117,12 @@ impl App {
         let Settings { access, limits, on_log_failure } = settings;
         let deployments = Deployments::new(Arc::clone(&store));
         deployments.refresh().await?;
-        let ids = Ids::after(store.largest_id().await?);
+        let in_flight = InFlight::new(Ids::after(store.largest_id().await?));
         Ok(Arc::new(Self {
             store,
             deployments,
             metrics,
-            ids,
+            in_flight,
             limits,
             access,
             rates: Rates::default(),

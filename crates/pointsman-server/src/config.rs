@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use pointsman::error::printable;
 use serde::{Deserialize, Deserializer};
 
 use crate::app::{Limits, OnLogFailure};
@@ -215,10 +216,9 @@ impl Config {
         origin: &str,
         variables: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Self, ConfigError> {
-        let refuse = |origin: &str, reason: String| ConfigError::Value { origin: origin.to_owned(), reason };
         // Read once as it is, so that messages name its lines.
-        let whole = toml::from_str::<Self>(text).map_err(|e| refuse(origin, one_line(&e, text)))?;
-        let mut table: toml::Table = text.parse().map_err(|e: toml::de::Error| refuse(origin, one_line(&e, text)))?;
+        let whole = toml::from_str::<Self>(text).map_err(|e| refuse(origin, with_line(&e, text)))?;
+        let mut table: toml::Table = text.parse().map_err(|e: toml::de::Error| refuse(origin, with_line(&e, text)))?;
         let mut changed = None;
         for (name, value) in variables {
             let Some(rest) = name.strip_prefix("POINTSMAN_").map(str::to_lowercase) else { continue };
@@ -235,7 +235,7 @@ impl Config {
             changed = Some(name);
             let read: Result<Self, _> = table.clone().try_into();
             if let (Err(e), Some(name)) = (&read, &changed) {
-                return Err(refuse(name, e.message().replace('\n', ", ")));
+                return Err(refuse(name, e.message().to_owned()));
             }
         }
         let config = if changed.is_some() {
@@ -247,7 +247,7 @@ impl Config {
     }
 
     fn check(self, origin: &str) -> Result<Self, ConfigError> {
-        let refuse = |reason: String| Err(ConfigError::Value { origin: origin.to_owned(), reason });
+        let refuse = |reason: String| Err(refuse(origin, reason));
         for (name, deployment) in &self.deployments {
             match (&deployment.router, &deployment.policy, &deployment.task) {
                 (Some(_), None, Some(_)) | (None, Some(_), _) => {}
@@ -298,11 +298,16 @@ impl Config {
     }
 }
 
-/// An error of TOML in one line, with the line of the file.
-fn one_line(error: &toml::de::Error, text: &str) -> String {
-    let message = error.message().replace('\n', ", ");
+/// A value that cannot be used. Names and values come from files and variables, and the message goes to terminals and logs.
+fn refuse(origin: &str, reason: String) -> ConfigError {
+    ConfigError::Value { origin: printable(origin), reason: printable(&reason.replace('\n', ", ")) }
+}
+
+/// An error of TOML with the line of the file.
+fn with_line(error: &toml::de::Error, text: &str) -> String {
+    let message = error.message();
     match error.span() {
-        None => message,
+        None => message.to_owned(),
         Some(span) => {
             let line = text.get(..span.start).map_or(1, |before| before.matches('\n').count() + 1);
             format!("line {line}: {message}")

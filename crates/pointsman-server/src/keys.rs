@@ -1,5 +1,6 @@
 //! Access keys: `pk_<public>_<secret>`. Only a hash of the secret is stored.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use rand::RngExt;
@@ -40,6 +41,33 @@ pub(crate) fn find(given: &str, known: impl FnOnce(&str) -> Option<Arc<Key>>) ->
     bool::from(is_right).then_some(key)
 }
 
+/// The text without the secrets of keys in it, so that a key that was sent in a wrong place is neither logged nor answered.
+pub(crate) fn redact(text: &str) -> Cow<'_, str> {
+    const START: &str = "pk_";
+    /// Shorter ones are names that look like a key.
+    const MIN_SECRET_CHARACTERS: usize = 16;
+    let mut kept = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find(START) {
+        let (before, key) = rest.split_at(start + START.len());
+        kept.push_str(before);
+        rest = key;
+        let public = key.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(key.len());
+        if let Some(secret) = key[public..].strip_prefix('_') {
+            let end = secret.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(secret.len());
+            if end >= MIN_SECRET_CHARACTERS && public > 0 {
+                kept.push_str(&key[..=public]);
+                kept.push('…');
+                rest = &secret[end..];
+            }
+        }
+    }
+    if kept.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(kept + rest)
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -66,6 +94,22 @@ mod tests {
         wrong.pop();
         for bad in [wrong, format!("{}x", new.text), new.public.clone(), "pk_a_b".to_owned(), String::new()] {
             assert!(find(&bad, known).is_none(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn secrets_are_left_out_of_texts() {
+        let key = NewKey::random();
+        let shown = format!("pk_{}_…", key.public);
+        for around in ["{}", "/v1/{}/decide", "\"{}\" is not é time", "pk__{}", "Bearer {}, {}"] {
+            assert_eq!(redact(&around.replace("{}", &key.text)), around.replace("{}", &shown), "{around}");
+        }
+        for around in ["{}{}", "pk_{}", "{}_{}"] {
+            let text = around.replace("{}", &key.text);
+            assert!(!redact(&text).contains(key.text.rsplit('_').next().unwrap()), "{text}");
+        }
+        for plain in ["", "pk_", "pk_a", "pk_a_b", "top_pk_one_two", "no key"] {
+            assert_eq!(redact(plain), plain);
         }
     }
 

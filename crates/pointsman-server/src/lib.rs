@@ -14,6 +14,7 @@ mod app;
 pub mod clock;
 pub mod config;
 pub mod deployment;
+mod in_flight;
 pub mod keys;
 mod metrics;
 mod query;

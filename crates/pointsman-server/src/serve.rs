@@ -20,9 +20,6 @@ use crate::metrics::Metrics;
 use crate::stalled::WriteLimited;
 use crate::store::{self, Change, Store, StoreError};
 
-/// How long a connection may take to send the head of a request.
-const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
-
 /// How long open requests may take to finish after the signal to stop.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -99,11 +96,14 @@ pub async fn serve(
     settings.limits = config.limits.into();
     settings.on_log_failure = config.server.on_log_failure;
     let state = App::start(Arc::clone(&store), settings, metrics).await?;
+    // Noted before the files are read, so that no change is missed.
+    let seen = modified(&config, path.as_deref());
     apply(&state, &config).await?;
-    let (address, write_limit) = (config.server.listen, config.limits.time);
+    // Also for the head of a request, which ends idle connections, and for a client that takes no bytes of its answer.
+    let (address, limit) = (config.server.listen, config.limits.time);
     let listener = TcpListener::bind(address).await.map_err(|source| ServeError::Listen { address, source })?;
     let mut signals = Signals::new()?;
-    let background = tokio::spawn(watch(Arc::clone(&state), config, path, signal(SignalKind::hangup())?));
+    let background = tokio::spawn(watch(Arc::clone(&state), config, path, seen, signal(SignalKind::hangup())?));
     started(&state, listener.local_addr()?);
     let connections = GracefulShutdown::new();
     let service = TowerToHyperService::new(app(&state));
@@ -123,8 +123,8 @@ pub async fn serve(
         };
         let _ = stream.set_nodelay(true);
         let mut http = hyper::server::conn::http1::Builder::new();
-        http.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT).pipeline_flush(true);
-        let stream = TokioIo::new(WriteLimited::new(stream, write_limit));
+        http.timer(TokioTimer::new()).header_read_timeout(limit).pipeline_flush(true);
+        let stream = TokioIo::new(WriteLimited::new(stream, limit));
         let connection = connections.watch(http.serve_connection(stream, service.clone()));
         tokio::spawn(async move {
             if let Err(error) = connection.await {
@@ -197,17 +197,18 @@ fn named(pointer: Option<&str>, deployment: &DeploymentConfig) -> String {
     file.map_or_else(String::new, |file| format!("{}: ", file.display()))
 }
 
-/// When the configuration's files were last changed.
-fn modified(config: &Config, path: Option<&Path>) -> Vec<Option<SystemTime>> {
+/// When the configuration's files were last changed, and their sizes: two changes at once may have the same time.
+type Modified = Vec<Option<(SystemTime, u64)>>;
+
+fn modified(config: &Config, path: Option<&Path>) -> Modified {
     let files =
         config.deployments.values().flat_map(|deployment| [&deployment.router, &deployment.policy, &deployment.task]);
     let files = files.flatten().map(PathBuf::as_path).chain(path);
-    files.map(|file| std::fs::metadata(file).and_then(|file| file.modified()).ok()).collect()
+    files.map(|file| std::fs::metadata(file).and_then(|file| Ok((file.modified()?, file.len()))).ok()).collect()
 }
 
 /// Reads the configuration again when it changes or SIGHUP comes, follows changes that other processes make, and deletes what has expired.
-async fn watch(app: Arc<App>, mut config: Config, path: Option<PathBuf>, mut hangup: Signal) {
-    let mut seen = modified(&config, path.as_deref());
+async fn watch(app: Arc<App>, mut config: Config, path: Option<PathBuf>, mut seen: Modified, mut hangup: Signal) {
     let mut ticks = tokio::time::interval(WATCH_INTERVAL);
     let mut pruned: Option<tokio::time::Instant> = None;
     let mut failure = None;
@@ -221,18 +222,21 @@ async fn watch(app: Arc<App>, mut config: Config, path: Option<PathBuf>, mut han
         if is_asked || now != seen {
             match reload(&app, path.as_deref()).await {
                 Ok(new) => {
+                    // Files that changed while they were read are read again at the next look.
+                    let fresh = modified(&new, path.as_deref());
+                    seen = if modified(&config, path.as_deref()) == now { fresh } else { Vec::new() };
                     config = new;
                     app.set_reload_error(None);
                     tracing::info!("the configuration was read again");
                 }
                 Err(error) => {
+                    seen = now;
                     tracing::error!(%error, "the configuration cannot be used; what ran before goes on");
                     app.set_reload_error(Some(format!(
                         "the configuration cannot be used, what ran before goes on: {error}"
                     )));
                 }
             }
-            seen = modified(&config, path.as_deref());
         }
         let failed = app.deployments.refresh().await.err().map(|error| error.to_string());
         // The same failure is logged once, not twice per second.

@@ -1,6 +1,8 @@
 //! What the tests of all crates share: random numbers that are the same on every machine and in every version, and how a
 //! test is skipped.
 
+#[cfg(feature = "disk")]
+pub mod disk;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 

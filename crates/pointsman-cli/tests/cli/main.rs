@@ -39,8 +39,14 @@ mod report_page;
 mod reproduce;
 mod second_round;
 #[cfg(all(unix, feature = "serve"))]
+mod secrets;
+#[cfg(all(unix, feature = "serve"))]
 mod serve;
 mod show;
+#[cfg(all(unix, feature = "serve"))]
+mod slow_clients;
+#[cfg(all(unix, feature = "serve"))]
+mod store_faults;
 mod tables;
 mod task;
 mod way_in;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -28,7 +28,11 @@ impl Drop for Service {
 
 impl Service {
     pub(crate) fn start(folder: &Path, arguments: &[&str]) -> Self {
-        let mut serve = command();
+        Self::start_with(command(), folder, arguments)
+    }
+
+    /// Starts a service with a command whose last argument so far is the program.
+    pub(crate) fn start_with(mut serve: Command, folder: &Path, arguments: &[&str]) -> Self {
         serve.current_dir(folder).args(["serve", "--listen", "127.0.0.1:0"]).args(arguments);
         let mut child = serve.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -50,12 +54,46 @@ impl Service {
     }
 
     pub(crate) fn get(&self, path: &str) -> Value {
-        let mut response = agent().get(format!("{}{path}", self.url)).call().unwrap();
-        serde_json::from_str(&response.body_mut().read_to_string().unwrap()).unwrap()
+        self.answer(path, None).json()
+    }
+
+    /// The answer to a request, whatever it is: with a body it is posted.
+    pub(crate) fn answer(&self, path: &str, body: Option<&Value>) -> Answer {
+        let url = format!("{}{path}", self.url);
+        let response = match body {
+            None => agent().get(url).call(),
+            Some(body) => agent().post(url).header("content-type", "application/json").send(body.to_string()),
+        };
+        let mut response = response.unwrap();
+        let retry_after = response.headers().get("retry-after").map(|value| value.to_str().unwrap().to_owned());
+        let text = response.body_mut().read_to_string().unwrap();
+        Answer { status: response.status().as_u16(), retry_after, text }
     }
 }
 
-fn agent() -> ureq::Agent {
+/// An answer of the service.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) retry_after: Option<String>,
+    pub(crate) text: String,
+}
+
+impl Answer {
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+}
+
+/// The program, run by another one with these arguments, which runs what comes after them.
+pub(crate) fn run_by(program: &str, arguments: &[&str]) -> Command {
+    let mut command = Command::new(program);
+    command.args(arguments).arg(env!("CARGO_BIN_EXE_pointsman")).stdin(Stdio::null());
+    command
+}
+
+pub(crate) fn agent() -> ureq::Agent {
     ureq::Agent::config_builder()
         .http_status_as_error(false)
         .timeout_global(Some(Duration::from_secs(20)))
@@ -73,8 +111,13 @@ pub(crate) fn post(url: &str, path: &str, body: &Value) -> Option<Value> {
 
 /// A service with the deployment `d`.
 pub(crate) fn deployed(folder: &Path, arguments: &[&str]) -> Service {
+    deployed_with(command(), folder, arguments)
+}
+
+/// The same, started with a command whose last argument so far is the program.
+pub(crate) fn deployed_with(serve: Command, folder: &Path, arguments: &[&str]) -> Service {
     fs::write(folder.join("task.toml"), TASK).unwrap();
-    let service = Service::start(folder, arguments);
+    let service = Service::start_with(serve, folder, arguments);
     service.client(folder, "deployments put d").ok();
     service.client(folder, "versions add d router.safetensors --task task.toml --activate").ok();
     service
@@ -214,7 +257,7 @@ fn shell_commands(page: &str) -> Vec<String> {
 
 #[test]
 fn commands_of_the_book_and_the_readme_run_against_a_service() {
-    let has_curl = std::process::Command::new("curl").arg("--version").output().is_ok();
+    let has_curl = Command::new("curl").arg("--version").output().is_ok();
     if !has_curl {
         pointsman_testing::announce("curl is missing: the requests of the book are not sent");
     }
@@ -238,7 +281,7 @@ fn commands_of_the_book_and_the_readme_run_against_a_service() {
                 .replace("curl ", "curl -sS --fail-with-body ")
                 .replace("http://", "")
                 .replace("localhost:7070", &service.url);
-            let output = std::process::Command::new("sh")
+            let output = Command::new("sh")
                 .args(["-c", &sent])
                 .current_dir(path)
                 .env("PATH", search.as_ref().unwrap())

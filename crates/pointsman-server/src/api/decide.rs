@@ -10,12 +10,14 @@ use axum::response::Response;
 use pointsman::Policy;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+use uuid::Uuid;
 
 use super::access::Caller;
 use super::problem::{Kind, Problem};
 use super::{formats, json, parse_json};
 use crate::answer::{Answer, outcome};
 use crate::app::App;
+use crate::clock::Time;
 use crate::deployment::{Deployment, Version};
 use crate::query::{Numbers, Query, QueryBody, Tags, bad_field};
 use crate::store::{Appended, Outcome, Record};
@@ -207,7 +209,7 @@ impl<'a> DecideRequest<'a> {
         pointer: impl Fn(usize) -> String,
     ) -> Result<Decided, Problem> {
         let Self { app, version, deployment, caller } = self;
-        let records = Arc::new(decide_queries(app, deployment, version, caller, queries, pointer)?);
+        let records = decide_queries(app, deployment, version, caller, queries, pointer)?;
         let mut decided =
             Decided { version: Arc::clone(version), records, earlier: HashMap::new(), is_logged: !options.dry_run };
         if options.dry_run {
@@ -240,7 +242,7 @@ fn decide_queries(
     caller: &Caller,
     queries: Vec<Query>,
     pointer: impl Fn(usize) -> String,
-) -> Result<Vec<Record>, Problem> {
+) -> Result<Arc<Vec<Record>>, Problem> {
     let policy = &version.policy;
     let refuse = |row: usize, error: &pointsman::Error| {
         let bad = bad_field(error, policy);
@@ -258,13 +260,13 @@ fn decide_queries(
             refuse(row, &e)
         })?,
     };
-    let record = |(query, outcome): (Query, Outcome)| {
+    let record = |(id, at): (Uuid, Time), query: Query, outcome: Outcome| {
         let Query { id: client_id, tags, input, prediction, features } = query;
-        let (id, at) = app.ids.next();
         let (deployment, version, key) = (deployment.id(), version.number, caller.key);
         Record { id, at, deployment, version, key, client_id, tags, input, prediction, features, outcome }
     };
-    Ok(queries.into_iter().zip(outcomes).map(record).collect())
+    let decided = queries.into_iter().zip(outcomes);
+    Ok(app.in_flight.make(|ids| decided.map(|(query, outcome)| record(ids.next(), query, outcome)).collect()))
 }
 
 fn decide_one(deployment: &Deployment, policy: &Policy, query: &Query) -> pointsman::Result<Outcome> {

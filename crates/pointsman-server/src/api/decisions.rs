@@ -76,7 +76,7 @@ pub(crate) struct ListParams {
     from: Option<String>,
     /// Decisions before this time.
     to: Option<String>,
-    /// Decisions after the one with this id.
+    /// Decisions after the one with this id. To follow the log, give the last id that was read, and the same again if there was none.
     after: Option<Uuid>,
     /// Decisions of this version.
     version: Option<u32>,
@@ -116,6 +116,10 @@ pub(crate) async fn get(State(app): State<Arc<App>>, Path(id): Path<Uuid>) -> Re
 
 /// Decisions of a deployment, page by page, or all of them as a table
 ///
+/// Decisions come in the order of their ids, up to the first one that this service has made and not committed yet, so that nothing appears
+/// later before what was read. Another service on the same PostgreSQL may commit a decision a moment after one with a larger id: whoever
+/// follows the log of several services gives a `to` some seconds ago.
+///
 /// JSON comes in pages. Accepting `application/x-ndjson`, `text/csv` or `application/vnd.apache.parquet` gives all decisions at once as a
 /// table that `pointsman decide` reads: `id` (the caller's, or else the decision's), `at`, the columns of decisions, `prob_<class>` and
 /// `x_<feature>`.
@@ -145,6 +149,8 @@ pub(crate) async fn list(
     let deployment = app.deployments.find(&name).ok_or_else(|| Problem::no_deployment(&name))?;
     let limit = params.limit;
     let mut query = params.query(&deployment)?;
+    // Whoever follows the log by ids misses nothing that is committed late.
+    query.before = Some(app.in_flight.first_open_id());
     if let Some(format) = export::wanted_format(&headers)? {
         return export::export(&app, &deployment, query, limit, format).await;
     }

@@ -29,8 +29,8 @@ pub(crate) async fn ndjson(request: &DecideRequest<'_>, body: &[u8]) -> Result<R
     request.app.limits.check_rows(lines.len())?;
     let query = |(row, line): (usize, &&[u8])| {
         let in_line = |mut problem: Problem| {
-            problem.pointer = Some(format!("/{row}{}", problem.pointer.unwrap_or_default()));
-            problem
+            let inner = problem.pointer.take().unwrap_or_default();
+            problem.at(format!("/{row}{inner}"))
         };
         request.query(parse_json(line).map_err(in_line)?, &format!("/{row}"))
     };

@@ -8,6 +8,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::deployment::LoadError;
+use crate::keys::redact;
 use crate::store::{ChangeError, StoreError};
 
 /// How long a caller should wait before it tries again, in seconds.
@@ -109,7 +110,7 @@ impl Problem {
 
     /// The same problem at a field of the request.
     pub(crate) fn at(mut self, pointer: impl Into<String>) -> Self {
-        self.pointer = Some(pointer.into());
+        self.pointer = Some(bounded(&pointer.into(), str::to_owned));
         self
     }
 
@@ -123,11 +124,17 @@ impl Problem {
     }
 }
 
-/// The text as one printable line of bounded length.
+/// The text as one printable line of bounded length, without secrets.
 fn short(text: &str) -> String {
+    bounded(text, printable)
+}
+
+/// The beginning of a text without secrets, written in another way.
+fn bounded(text: &str, write: fn(&str) -> String) -> String {
+    let text = redact(text);
     match text.char_indices().nth(MAX_DETAIL) {
-        Some((end, _)) => printable(&text[..end]) + "…",
-        None => printable(text),
+        Some((end, _)) => write(&text[..end]) + "…",
+        None => write(&text),
     }
 }
 

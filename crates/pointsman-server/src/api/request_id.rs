@@ -8,6 +8,7 @@ use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 
 use crate::clock::Time;
+use crate::keys::redact;
 
 /// The header of the id, in requests and answers.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -23,20 +24,27 @@ pub(crate) async fn identify_request<F: Future<Output = Response>>(
     let id = request.headers().get(REQUEST_ID).filter(|id| is_usable(id)).cloned().unwrap_or_else(new_id);
     let (method, uri) = (request.method().clone(), request.uri().clone());
     let mut response = answer(request).await;
-    let (status, path, text) = (response.status().as_u16(), uri.path(), id.to_str().unwrap_or_default());
+    let status = response.status();
     // What a store cannot commit is logged once by the store, not by every request that it refuses.
-    if response.status().is_server_error() && response.status() != StatusCode::SERVICE_UNAVAILABLE {
-        tracing::error!(request_id = text, %method, path, status, "a request failed");
-    } else {
-        tracing::debug!(request_id = text, %method, path, status, "a request was answered");
+    let has_failed = status.is_server_error() && status != StatusCode::SERVICE_UNAVAILABLE;
+    if has_failed || tracing::enabled!(tracing::Level::DEBUG) {
+        // Without the query string, and without keys that were sent in a wrong place.
+        let (method, path) = (redact(method.as_str()), redact(uri.path()));
+        let (request_id, status) = (id.to_str().unwrap_or_default(), status.as_u16());
+        if has_failed {
+            tracing::error!(request_id, %method, %path, status, "a request failed");
+        } else {
+            tracing::debug!(request_id, %method, %path, status, "a request was answered");
+        }
     }
     response.headers_mut().insert(REQUEST_ID, id);
     response
 }
 
-/// Whether an id is short and has visible characters only.
+/// Whether an id is short, has visible characters only and is not a key that was sent in the wrong header.
 fn is_usable(id: &HeaderValue) -> bool {
-    (1..=MAX_BYTES).contains(&id.len()) && id.as_bytes().iter().all(u8::is_ascii_graphic)
+    let is_plain = (1..=MAX_BYTES).contains(&id.len()) && id.as_bytes().iter().all(u8::is_ascii_graphic);
+    is_plain && id.to_str().is_ok_and(|text| redact(text) == text)
 }
 
 /// The time at which the process made its first id, and a number that counts up.

@@ -17,6 +17,17 @@ pub(super) struct Append {
     places: OwnedSemaphorePermit,
 }
 
+impl Append {
+    /// Tells whoever waits. By then, the records are given up and their places are free, so that whatever follows does not find them
+    /// still waiting.
+    fn answer(self, outcome: Result<Vec<Appended>, StoreError>) {
+        let Self { records, reply, places } = self;
+        drop((records, places));
+        // Nobody waits if the caller has gone; the decision is in the log all the same.
+        let _ = reply.send(outcome);
+    }
+}
+
 /// The end of the queue where decisions come in.
 #[derive(Debug)]
 pub(super) struct Queue {
@@ -92,14 +103,12 @@ pub(super) fn reply(batch: Vec<Append>, outcome: Result<Vec<Vec<Appended>>, Stor
     match outcome {
         Ok(appended) => {
             for (append, appended) in batch.into_iter().zip(appended) {
-                drop(append.places);
-                // Nobody waits if the caller has gone; the decision is in the log all the same.
-                let _ = append.reply.send(Ok(appended));
+                append.answer(Ok(appended));
             }
         }
         Err(error) => {
             for append in batch {
-                let _ = append.reply.send(Err(error.clone()));
+                append.answer(Err(error.clone()));
             }
         }
     }

@@ -154,6 +154,8 @@ pub struct LogQuery {
     pub to: Option<Time>,
     /// Decisions after this one.
     pub after: Option<Uuid>,
+    /// Decisions before this id.
+    pub before: Option<Uuid>,
     /// Decisions of this version.
     pub version: Option<u32>,
     /// Decisions that were answered with one of these actions.
@@ -182,6 +184,7 @@ impl LogQuery {
             from: None,
             to: None,
             after: None,
+            before: None,
             version: None,
             actions: None,
             cell: None,
@@ -197,7 +200,7 @@ impl LogQuery {
     pub fn ids(&self) -> (Uuid, Option<Uuid>) {
         let from = self.from.map_or(Uuid::nil(), Time::first_id);
         let next = self.after.map_or(Uuid::nil(), |id| Uuid::from_u128(id.as_u128().saturating_add(1)));
-        (from.max(next), self.to.map(Time::first_id))
+        (from.max(next), self.to.map(Time::first_id).into_iter().chain(self.before).min())
     }
 
     /// Whether a page has as many records as it may have. Otherwise there are no more that meet the conditions.

@@ -256,6 +256,26 @@ async fn ids_of_callers_are_found_in_closed_segments() {
 }
 
 #[tokio::test]
+async fn segments_of_large_inputs_are_replaced_in_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = Settings::new().segment_bytes(1 << 20);
+    let store = SqliteStore::open(folder.path().join("s.db"), settings).unwrap();
+    let ids = Ids::after(None);
+    let large = || Record { input: Some(format!("\"{}\"", "x".repeat(2 << 20))), ..record(&ids, None) };
+    let sizes = || {
+        let entries = std::fs::read_dir(folder.path().join("s.db-log")).unwrap().map(|entry| entry.unwrap());
+        entries.filter_map(|entry| entry.metadata().ok()).map(|file| file.len()).collect::<Vec<_>>()
+    };
+    for _ in 0..12 {
+        append(&store, &[large()]).await;
+        // Time for the other thread, which makes the next file.
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        assert!(sizes().iter().all(|size| *size < 16 << 20), "{:?}", sizes());
+    }
+    store.close().await.unwrap();
+}
+
+#[tokio::test]
 async fn one_process_at_a_time_opens_a_store() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s.db");

@@ -147,6 +147,75 @@ async fn every_refusal_is_a_problem_document() {
 }
 
 #[tokio::test]
+async fn names_of_any_length_leave_answers_short() {
+    let service = Service::new().await;
+    service.deploy(&policy_with_features()).await;
+    let name = "n".repeat(1 << 20);
+    let tag = "t".repeat(1 << 20);
+    let bodies = [
+        json!({"probs": {(name.clone()): 1.0}, "features": [1]}),
+        json!({"probs": [1, 0, 0], "features": {(name.clone()): "x"}}),
+        json!({"probs": [1, 0, 0], "features": [1], "tags": {(tag): "x"}}),
+        json!({"rows": [{"probs": {(name.clone()): 1.0}, "features": [1]}]}),
+        json!({"probs": [1, 0, 0], "features": [1], (name): 1}),
+    ];
+    for body in bodies {
+        let reply = service.post(DECIDE, body.clone()).await;
+        reply.problem(422);
+        assert!(reply.bytes.len() < 20_000, "an answer of {} bytes", reply.bytes.len());
+        let reply = send(&service, NDJSON, body.to_string()).await;
+        reply.problem(422);
+        assert!(reply.bytes.len() < 20_000, "an answer of {} bytes", reply.bytes.len());
+    }
+    assert_eq!(logged(&service).await, 0);
+}
+
+#[tokio::test]
+async fn text_that_is_not_unicode_is_refused_everywhere() {
+    let service = Service::new().await;
+    service.deploy(&policy()).await;
+    let broken: [&[u8]; 5] = [b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\\ud800"];
+    for broken in broken {
+        for field in ["id", "input", "unknown"] {
+            let body = [br#"{"probs": [1, 0, 0], ""#, field.as_bytes(), br#"": ""#, broken, br#""}"#].concat();
+            for kind in ["application/json", NDJSON] {
+                // The input is never looked into, and half of a pair is written in ASCII.
+                if (field, broken) == ("input", b"\\ud800".as_slice()) {
+                    continue;
+                }
+                let reply = send(&service, kind, body.clone()).await;
+                assert!(matches!(reply.status.as_u16(), 400 | 422), "{field} {broken:?}: {}", reply.status);
+                reply.problem(reply.status.as_u16());
+            }
+        }
+        let body =
+            [br#"{"inputs": [{"name": ""#, broken, br#"", "shape": [1, 3], "datatype": "FP64", "data": [1, 0, 0]}]}"#]
+                .concat();
+        let reply = service.send(Request::post(INFER).body(body.into()).unwrap()).await;
+        assert!(matches!(reply.status.as_u16(), 400 | 422), "{broken:?}: {}", reply.status);
+        reply.problem(reply.status.as_u16());
+    }
+    assert_eq!(logged(&service).await, 0);
+}
+
+#[tokio::test]
+async fn tags_of_any_name_can_be_asked_for() {
+    let service = Service::new().await;
+    service.deploy(&policy()).await;
+    let names = ["plain", "a b", "\"", "\\", "a\\", "\\\"", "$.x", "a.b[0]", "\u{1}", "é", "'", "x\ny"];
+    for name in names {
+        let tags = json!({name: "v"});
+        let answer = service.post(DECIDE, json!({"probs": [0.98, 0.01, 0.01], "tags": tags})).await.ok();
+        let encoded: String = name.bytes().map(|byte| format!("%{byte:02x}")).collect();
+        let page = service.get(&format!("/v1/deployments/d/decisions?tag={encoded}%3Dv")).await.ok();
+        let found: Vec<&Value> = page["decisions"].as_array().unwrap().iter().map(|d| &d["decision_id"]).collect();
+        assert_eq!(found, [&answer["decision_id"]], "{name:?}");
+    }
+    let page = service.get("/v1/deployments/d/decisions?tag=%00%3Dv").await.ok();
+    assert!(page["decisions"].as_array().unwrap().is_empty());
+}
+
+#[tokio::test]
 async fn bodies_in_pieces_are_read_and_their_limit_holds() {
     struct Pieces(std::collections::VecDeque<Vec<u8>>);
 
@@ -305,6 +374,39 @@ async fn tensors_that_do_not_fit_are_refused() {
     for (request, status, pointer) in cases {
         let problem = service.send(request).await.problem(status);
         assert_eq!(problem["pointer"].as_str().unwrap_or("none"), pointer, "{problem}");
+    }
+    // Numbers that JSON does not have, as raw bytes.
+    for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.1, 1.1, f64::MAX] {
+        let text = r#"{"inputs": [{"name": "probs", "shape": [1, 3], "datatype": "FP64", "parameters": {"binary_data_size": 24}},
+            {"name": "features", "shape": [1, 1], "datatype": "FP64", "data": [1]}]}"#;
+        let raw = [bad, 0.5, 0.5].into_iter().flat_map(f64::to_le_bytes);
+        let body: Vec<u8> = text.bytes().chain(raw).collect();
+        let request = Request::post(INFER).header("inference-header-content-length", text.len().to_string());
+        let problem = service.send(request.body(body.into()).unwrap()).await.problem(422);
+        assert_eq!(problem["pointer"], "/inputs", "{bad}: {problem}");
+    }
+    assert_eq!(logged(&service).await, 0);
+}
+
+#[tokio::test]
+async fn arrow_streams_without_the_features_are_refused() {
+    let service = Service::new().await;
+    service.deploy(&policy_with_features()).await;
+    let probs =
+        || [reals("prob_billing", &[0.98]), reals("prob_délivery", &[0.01]), reals("prob_other thing", &[0.01])];
+    let text: arrow_array::ArrayRef = Arc::new(StringArray::from(vec!["many"]));
+    let bad: [Option<Column>; 4] = [
+        None,
+        Some(reals("x_letters", &[1.0])),
+        Some(("x_words", DataType::Utf8, text)),
+        Some(reals("x_words", &[f64::INFINITY])),
+    ];
+    for feature in bad {
+        let what = format!("{feature:?}");
+        let columns = probs().into_iter().chain(feature).collect();
+        let reply = send(&service, ARROW, arrow_body(columns)).await;
+        assert_eq!(reply.status.as_u16(), 422, "{what}: {}", String::from_utf8_lossy(&reply.bytes));
+        reply.problem(422);
     }
     assert_eq!(logged(&service).await, 0);
 }

@@ -5,6 +5,7 @@ mod clock_set_back;
 mod conformance;
 mod decide;
 mod export;
+mod following;
 mod formats;
 mod hostile;
 mod operation;

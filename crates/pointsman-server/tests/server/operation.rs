@@ -85,7 +85,10 @@ async fn secrets_appear_nowhere() {
     let key = add_key(&service, "canary", &[Scope::Admin], None).await;
     let secret = key.rsplit('_').next().unwrap();
     let paths = ["/v1/deployments", "/metrics", "/readyz", "/openapi.json", "/v1/deployments/none", "/nowhere"];
-    for path in paths {
+    // The key in the wrong place besides.
+    let wrong =
+        [format!("/v1/deployments/{key}"), format!("/v1/decisions/{key}"), format!("/v1/admin/log?after={key}")];
+    for path in paths.into_iter().chain(wrong.iter().map(String::as_str)) {
         let reply = with_key(&service, "GET", path, Some(&key)).await;
         assert!(!String::from_utf8_lossy(&reply.bytes).contains(secret), "{path}");
     }
@@ -128,6 +131,41 @@ async fn metrics_count_decisions() {
         .sum();
     assert_eq!(decisions, 3);
     assert!(text.ends_with("# EOF\n"));
+}
+
+#[tokio::test]
+async fn readiness_writes_to_the_folder_of_the_log() {
+    let service = Service::new().await;
+    service.deploy(&policy()).await;
+    assert_eq!(service.get("/readyz").await.ok()["ready"], true);
+    let log = service.folder.path().join("store.db-log");
+    let names = || {
+        let entries = std::fs::read_dir(&log).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        entries.filter(|name| !name.starts_with("0000")).collect::<Vec<_>>()
+    };
+    assert_eq!(names(), [""; 0], "something was left behind");
+    // The files that are open can be written, but no new one can be made: the log could not go on for long.
+    let elsewhere = service.folder.path().join("elsewhere");
+    std::fs::rename(&log, &elsewhere).unwrap();
+    let reply = service.get("/readyz").await;
+    assert_eq!(reply.status.as_u16(), 503);
+    assert!(reply.json()["reasons"][0].as_str().unwrap().contains("store.db-log"), "{:?}", reply.json());
+    assert_eq!(service.get("/v2/health/ready").await.status.as_u16(), 503);
+    std::fs::rename(&elsewhere, &log).unwrap();
+    assert_eq!(service.get("/readyz").await.ok()["ready"], true);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn checks_of_readiness_do_not_disturb_each_other() {
+    let service = std::sync::Arc::new(Service::new().await);
+    let check = || {
+        let service = std::sync::Arc::clone(&service);
+        tokio::spawn(async move { service.get("/readyz").await.status.as_u16() })
+    };
+    let checks: Vec<_> = (0..200).map(|_| check()).collect();
+    for check in checks {
+        assert_eq!(check.await.unwrap(), 200);
+    }
 }
 
 #[tokio::test]

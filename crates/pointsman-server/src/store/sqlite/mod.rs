@@ -8,6 +8,7 @@ mod segments;
 mod writer;
 
 use std::fs::{self, File};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -82,12 +83,13 @@ impl SqliteStore {
             ))
         })?;
         let main = open_main(path).map_err(|e| StoreError::Unavailable(format!("{}: {e}", path.display())))?;
-        let found = Segment::list(&folder).map_err(|e| unavailable(&e))?;
+        let in_log = |e: rusqlite::Error| StoreError::Unavailable(format!("{}: {e}", folder.display()));
+        let found = Segment::list(&folder).map_err(in_log)?;
         let segments: Segments = Arc::new(RwLock::new(found));
         let is_closing = Arc::new(AtomicBool::new(false));
         let (writer, closer) =
             Writer::open(folder.clone(), settings.clone(), Arc::clone(&segments), Arc::clone(&is_closing))
-                .map_err(|e| unavailable(&e))?;
+                .map_err(in_log)?;
         let (queue, waiting) = Queue::new(settings.queue_rows);
         let writer = std::thread::Builder::new().name("write-log".to_owned()).spawn(move || writer.run(waiting));
         let writer = writer.map_err(io)?;
@@ -140,6 +142,10 @@ fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, StoreError> + Se
 
 fn open_main(path: &Path) -> rusqlite::Result<Connection> {
     let mut connection = Connection::open(path)?;
+    // SQLite opens a file that it may not write for reading only, and makes files beside it that nobody may write.
+    if connection.is_readonly(rusqlite::MAIN_DB)? {
+        return Err(segments::unusable("it cannot be written"));
+    }
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
@@ -328,14 +334,15 @@ impl Store for SqliteStore {
     }
 
     fn check(&self) -> Reply<'_, ()> {
-        let probe = self.folder.join("probe");
+        let folder = self.folder.clone();
         let waiting = self.append(Arc::default());
         Box::pin(async move {
-            // A commit of no rows writes nothing, so that a full disk shows only when something is written.
+            // A commit of no rows writes nothing, so that a full disk shows only when something is written. The file has no name, so
+            // that checks do not meet and nothing is left behind.
             waiting.await?;
             blocking(move || {
-                let write = fs::write(&probe, [0; 4096]).and_then(|()| fs::remove_file(&probe));
-                write.map_err(|e| StoreError::Unavailable(format!("{}: {e}", probe.display())))
+                let write = tempfile::tempfile_in(&folder).and_then(|mut file| file.write_all(&[0; 4096]));
+                write.map_err(|e| StoreError::Unavailable(format!("{}: {e}", folder.display())))
             })
             .await
         })

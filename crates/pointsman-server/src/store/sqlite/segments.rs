@@ -69,14 +69,7 @@ impl Segment {
     fn open(number: u64, path: PathBuf) -> rusqlite::Result<Self> {
         let segment = Self::new(number, path);
         let connection = segment.connect()?;
-        let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-        if version == 0 {
-            // The process ended before the tables were made.
-            create_tables(&connection)?;
-        } else if version != VERSION {
-            let path = segment.path.display();
-            return Err(unusable(&format!("{path} has format {version}, this program reads format {VERSION}")));
-        }
+        segment.make_tables(&connection)?;
         let range = connection.query_row("SELECT min(id), max(id) FROM decisions", [], |row| {
             let ids = (row.get::<_, Option<[u8; 16]>>(0)?, row.get::<_, Option<[u8; 16]>>(1)?);
             Ok(ids.0.zip(ids.1).map(|(least, most)| (Uuid::from_bytes(least), Uuid::from_bytes(most))))
@@ -94,13 +87,31 @@ impl Segment {
     /// Makes a new segment.
     pub(super) fn create(folder: &Path, number: u64) -> rusqlite::Result<Arc<Self>> {
         let segment = Self::new(number, folder.join(format!("{number:08}.db")));
-        create_tables(&segment.connect()?)?;
+        segment.make_tables(&segment.connect()?)?;
         Ok(Arc::new(segment))
+    }
+
+    /// Makes the tables, unless they are there: an attempt may have ended in between.
+    fn make_tables(&self, connection: &Connection) -> rusqlite::Result<()> {
+        let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+        match version {
+            0 => connection
+                .execute_batch(&format!("BEGIN IMMEDIATE; {} PRAGMA user_version = {VERSION}; COMMIT;", rows::SCHEMA)),
+            VERSION => Ok(()),
+            other => {
+                let path = self.path.display();
+                Err(unusable(&format!("{path} has format {other}, this program reads format {VERSION}")))
+            }
+        }
     }
 
     /// A new connection to the file.
     fn connect(&self) -> rusqlite::Result<Connection> {
         let connection = Connection::open(&self.path)?;
+        // SQLite opens a file that it may not write for reading only, and later never asks again.
+        if connection.is_readonly(rusqlite::MAIN_DB)? {
+            return Err(unusable(&format!("{} cannot be written", self.path.display())));
+        }
         connection.pragma_update(None, "journal_mode", "WAL")?;
         connection.busy_timeout(super::BUSY_TIMEOUT)?;
         Ok(connection)
@@ -280,13 +291,9 @@ pub(super) fn find_client_id(connection: &Connection, client: ClientId<'_>) -> r
     connection.prepare_cached(&sql)?.query_row(params![deployment, key, id], rows::read).optional()
 }
 
-fn create_tables(connection: &Connection) -> rusqlite::Result<()> {
-    connection.execute_batch(&format!("BEGIN IMMEDIATE; {} PRAGMA user_version = {VERSION}; COMMIT;", rows::SCHEMA))
-}
-
 /// The path of a tag for SQLite's `->>`.
 fn tag_path(name: &str) -> String {
-    format!("$.\"{}\"", name.replace('"', "\\\""))
+    format!("$.{}", serde_json::Value::from(name))
 }
 
 fn filter_of_ids(connection: &Connection) -> rusqlite::Result<Option<BloomFilter>> {

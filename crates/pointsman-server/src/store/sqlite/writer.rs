@@ -11,17 +11,24 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use super::super::queue::{self, Append, Waiting};
 use super::super::record::ClientId;
-use super::super::{Appended, Record, Settings};
+use super::super::{Appended, Record, Settings, StoreError};
 use super::rows;
 use super::segments::{Segment, find_client_id};
-use super::unavailable;
+use super::{BUSY_TIMEOUT, unavailable};
 use crate::clock::Time;
 
-/// How many commits pass between two looks at the size of the segment.
+/// How many commits pass between two looks at the size of the segment, unless they are large.
 const COMMITS_PER_LOOK: u32 = 64;
+
+/// The share of a segment that is written between two looks, as one over this: a start replays one segment, which must not be much larger
+/// than it should be.
+const LOOKS_PER_SEGMENT: u64 = 16;
 
 /// How long the closing thread waits before it tries again what failed.
 const RETRY: Duration = Duration::from_secs(2);
+
+/// How long a commit waits for another process to release the file, once an earlier one has waited in vain.
+const BUSY_TIMEOUT_WHILE_FAILING: Duration = Duration::from_millis(100);
 
 const MICROS_PER_DAY: i64 = 86_400_000_000;
 
@@ -39,6 +46,7 @@ pub(super) struct Writer {
     /// Segments that are to be closed, with the connection that wrote them: dropping it moves rows, which takes time.
     finished: SyncSender<(Arc<Segment>, Connection)>,
     commits_since_look: u32,
+    bytes_since_look: u64,
     /// Whether the last commit failed.
     has_failed: bool,
     /// The day of the first commit to the segment.
@@ -94,6 +102,7 @@ impl Writer {
                 spare,
                 finished,
                 commits_since_look: 0,
+                bytes_since_look: 0,
                 has_failed: false,
                 day,
             },
@@ -107,14 +116,29 @@ impl Writer {
             let start = Instant::now();
             let outcome = self.commit(&batch).map_err(|error| unavailable(&error));
             (self.settings.observe_commit)(start.elapsed());
-            self.has_failed = outcome.is_err();
-            if let Err(error) = &outcome {
-                tracing::error!(%error, "decisions could not be committed");
-            }
+            self.note(outcome.as_ref().err());
+            let records = batch.iter().flat_map(|append| append.records.iter());
+            self.bytes_since_look += records.map(|record| record.bytes() as u64).sum::<u64>();
             queue::reply(batch, outcome);
             self.rotate_if_due();
         }
         let _ = self.connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
+    }
+
+    /// Notes whether the last commit failed. The same failure is logged once, not for every commit.
+    fn note(&mut self, error: Option<&StoreError>) {
+        let has_failed = error.is_some();
+        if has_failed == self.has_failed {
+            return;
+        }
+        self.has_failed = has_failed;
+        match error {
+            Some(error) => tracing::error!(%error, "decisions cannot be committed"),
+            None => tracing::info!("decisions are committed again"),
+        }
+        // Whoever asks meanwhile is refused soon, and need not wait for those before.
+        let wait = if has_failed { BUSY_TIMEOUT_WHILE_FAILING } else { BUSY_TIMEOUT };
+        let _ = self.connection.busy_timeout(wait);
     }
 
     fn commit(&mut self, batch: &[Append]) -> rusqlite::Result<Vec<Vec<Appended>>> {
@@ -156,10 +180,11 @@ impl Writer {
     /// Goes on in a new segment if the present one is large, or from another day.
     fn rotate_if_due(&mut self) {
         self.commits_since_look += 1;
-        if self.commits_since_look < COMMITS_PER_LOOK {
+        let is_little = self.bytes_since_look < self.settings.segment_bytes / LOOKS_PER_SEGMENT;
+        if self.commits_since_look < COMMITS_PER_LOOK && is_little {
             return;
         }
-        self.commits_since_look = 0;
+        (self.commits_since_look, self.bytes_since_look) = (0, 0);
         let today = Time::now().0 / MICROS_PER_DAY;
         if self.current.bytes_in_wal() < self.settings.segment_bytes && today <= self.day {
             return;
