@@ -163,7 +163,10 @@ def test_one_query_has_everything_that_the_service_takes(client: Client, world: 
     query: dict[str, Any] = {"features": {"length": 0.2, "hour": np.nan, "other": 3}, "tags": {"country": "no"}}
     by_name = client.decide(name, {"owl": 0.25, "cat": 0.25, "dog": 0.5}, **query, id="mine", input={"text": "æøå"})
     assert by_name.id == "mine" and by_name.decision_id is not None
-    assert client.decide(name, [0.9, 0.1, 0.0], **query, id="mine") == by_name, "the first decision again"
+    assert client.decide(name, [0.25, 0.5, 0.25], **query, id="mine") == by_name, "the first decision again"
+    with pytest.raises(ServiceError, match="another query") as reused:
+        client.decide(name, [0.9, 0.1, 0.0], **query, id="mine")
+    assert (reused.value.status, reused.value.type, reused.value.pointer) == (422, "urn:pointsman:id-reused", "/id")
     dry = client.decide(name, (0.25, 0.5, 0.25), **query, dry_run=True, explain=True)
     assert dry.decision_id is None and dry.explanation is not None and dry.explanation.rows > 0
     assert replace(dry, explanation=None, decision_id=by_name.decision_id, id="mine") == by_name

@@ -134,17 +134,20 @@ impl App {
     }
 
     /// Commits decisions.
-    pub(crate) async fn append(&self, records: Arc<Vec<Record>>) -> Result<Vec<Appended>, Problem> {
+    pub(crate) async fn append(
+        &self,
+        records: Arc<Vec<Record>>,
+        alike: Arc<[u32]>,
+    ) -> Result<Vec<Appended>, StoreError> {
         let rows = records.len();
-        match self.store.append(records).await {
-            Ok(appended) => Ok(appended),
+        match self.store.append_alike(records, alike).await {
             Err(StoreError::Unavailable(_) | StoreError::QueueFull { .. })
                 if self.on_log_failure == OnLogFailure::Answer =>
             {
                 self.metrics.count_lost(rows);
                 Ok(vec![Appended::Committed; rows])
             }
-            Err(error) => Err(error.into()),
+            other => other,
         }
     }
 

@@ -50,16 +50,27 @@ impl fmt::Display for Time {
 impl FromStr for Time {
     type Err = String;
 
-    /// Reads seconds or microseconds since 1970, or a time such as `2026-01-31T12:00:00Z`.
+    /// Reads seconds or microseconds since 1970, a time such as `2026-01-31T12:00:00Z`, or a day such as `2026-01-31`, which begins in
+    /// UTC.
     fn from_str(text: &str) -> Result<Self, String> {
         /// Whole numbers from here on are microseconds: as seconds, they would be later than the year 5000.
         const MICROSECONDS_FROM: i64 = 100_000_000_000;
-        let refuse = || format!("{text:?} is not a time: give seconds since 1970, or one such as 2026-01-31T12:00:00Z");
+        let refuse = || {
+            format!(
+                "{text:?} is not a time: give seconds since 1970, or one such as 2026-01-31T12:00:00Z or 2026-01-31"
+            )
+        };
         if let Ok(number) = text.parse::<i64>() {
             return Ok(Self(if number.abs() < MICROSECONDS_FROM { number * 1_000_000 } else { number }));
         }
-        let time = text.parse::<jiff::Timestamp>().map_err(|_| refuse())?;
-        Ok(Self(time.as_microsecond()))
+        if let Ok(time) = text.parse::<jiff::Timestamp>() {
+            return Ok(Self(time.as_microsecond()));
+        }
+        // A day without a time is its beginning in UTC. Something that has a time but no zone is refused: whose time it is nobody knows.
+        let is_day = text.len() == "2026-01-31".len();
+        let day = text.parse::<jiff::civil::Date>().ok().filter(|_| is_day).ok_or_else(refuse)?;
+        let start = day.to_zoned(jiff::tz::TimeZone::UTC).map_err(|_| refuse())?;
+        Ok(Self(start.timestamp().as_microsecond()))
     }
 }
 

@@ -28,7 +28,7 @@ pub struct Names {
 }
 
 impl Names {
-    fn new(policy: &Policy) -> Self {
+    pub(crate) fn new(policy: &Policy) -> Self {
         Self {
             classes: policy.classes().to_vec(),
             features: policy.cells().features().to_vec(),
@@ -37,10 +37,43 @@ impl Names {
         }
     }
 
+    /// The hash of the classes and features in their order, which say what the numbers of a request mean.
+    #[must_use]
+    pub fn signature(&self) -> Sha256 {
+        // A length stands before each list and each name, so that no two lists are written alike.
+        let mut text = String::new();
+        for list in [&self.classes, &self.features] {
+            text += &format!("{};", list.len());
+            list.iter().for_each(|name| text += &format!("{}:{name};", name.len()));
+        }
+        Sha256::of(text.as_bytes())
+    }
+
+    /// In which classes or features these differ from others, in words; `None` if in none.
+    #[must_use]
+    pub fn difference(&self, from: &Self) -> Option<String> {
+        let of_lists = [("classes", &self.classes, &from.classes), ("features", &self.features, &from.features)]
+            .into_iter()
+            .filter(|(_, new, old)| new != old)
+            .map(|(what, new, old)| format!("the {what} {} instead of {}", listed(new), listed(old)));
+        let parts: Vec<String> = of_lists.collect();
+        (!parts.is_empty()).then(|| parts.join(" and "))
+    }
+
     /// The name of an action.
     #[must_use]
     pub fn action(&self, code: u8) -> &str {
         self.actions.get(usize::from(code)).map_or(UNDETERMINED_NAME, String::as_str)
+    }
+}
+
+/// Names in a sentence, the first of many.
+fn listed(names: &[String]) -> String {
+    const MOST: usize = 10;
+    match names {
+        [] => "none".to_owned(),
+        few if few.len() <= MOST => few.join(", "),
+        many => format!("{}, … ({} in all)", many[..MOST].join(", "), many.len()),
     }
 }
 
@@ -70,9 +103,16 @@ pub struct Deployment {
     pub active: Option<Arc<Version>>,
     /// The routes of the active version that can be taken.
     pub available: AvailableRoutes,
+    /// The versions whose queries can be compared with those of the active one.
+    pub alike: Arc<[u32]>,
 }
 
 impl Deployment {
+    /// A deployment that decides nothing.
+    fn without_version(stored: StoredDeployment) -> Self {
+        Self { stored, active: None, available: AvailableRoutes::all(), alike: Arc::default() }
+    }
+
     /// Its number.
     #[must_use]
     pub fn id(&self) -> DeploymentId {
@@ -93,8 +133,29 @@ pub struct Snapshot {
     pub generation: u64,
     /// The deployments by name.
     pub deployments: HashMap<String, Arc<Deployment>>,
+    /// Deployments that were deleted and whose decisions may still be in the log, oldest first.
+    pub deleted: Vec<Arc<Deployment>>,
     /// The keys that are not disabled, by their public part.
     pub keys: HashMap<String, Arc<Key>>,
+    /// Whether there is a key or was one.
+    pub has_had_keys: bool,
+}
+
+impl Snapshot {
+    /// The deployment of a number, also if it was deleted.
+    pub fn by_number(&self, number: DeploymentId) -> Option<&Arc<Deployment>> {
+        self.deployments.values().chain(&self.deleted).find(|deployment| deployment.id() == number)
+    }
+
+    /// The deployment whose decisions a name stands for: the one there is, or the last that was deleted; with a number, the one that
+    /// has it.
+    pub fn logged(&self, name: &str, number: Option<DeploymentId>) -> Option<&Arc<Deployment>> {
+        let is_named = |deployment: &&Arc<Deployment>| deployment.stored.name == name;
+        match number {
+            Some(number) => self.by_number(number).filter(is_named),
+            None => self.deployments.get(name).or_else(|| self.deleted.iter().rev().find(is_named)),
+        }
+    }
 }
 
 /// Why a version cannot be used.
@@ -157,6 +218,9 @@ impl Deployments {
             let deployment = self.load(&mut policies, &before, stored).await?;
             snapshot.deployments.insert(deployment.stored.name.clone(), Arc::new(deployment));
         }
+        let without_version = |stored| Arc::new(Deployment::without_version(stored));
+        snapshot.deleted = registry.deleted.into_iter().map(without_version).collect();
+        snapshot.has_had_keys = !registry.keys.is_empty();
         let open = registry.keys.into_iter().filter(|key| !key.disabled);
         snapshot.keys = open.map(|key| (key.public.clone(), Arc::new(key))).collect();
         // What no deployment uses any more is given up.
@@ -180,7 +244,7 @@ impl Deployments {
     ) -> Result<Deployment, LoadError> {
         let version = stored.active().and_then(|number| stored.version(number));
         let Some(version) = version else {
-            return Ok(Deployment { stored, active: None, available: AvailableRoutes::all() });
+            return Ok(Deployment::without_version(stored));
         };
         let loaded = before.deployments.get(&stored.name).and_then(|deployment| deployment.active.clone());
         let is_same = |loaded: &Arc<Version>| {
@@ -203,7 +267,8 @@ impl Deployments {
         let known = stored.unavailable.iter().filter(|name| task.routes().iter().any(|route| route.name() == *name));
         let available =
             known.fold(AvailableRoutes::all(), |available, name| available.without(task, name).unwrap_or(available));
-        Ok(Deployment { active: Some(active), available, stored })
+        let alike = stored.alike().into();
+        Ok(Deployment { active: Some(active), available, alike, stored })
     }
 
     /// A policy from the store.

@@ -8,6 +8,7 @@ use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
+use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, OneOfBuilder, Schema, SchemaType, Type};
 
 /// The longest id of a caller, in bytes.
 pub(crate) const MAX_ID_BYTES: usize = 200;
@@ -23,15 +24,16 @@ const NO_NUL: &str = "the character U+0000 cannot be stored: leave it out";
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct QueryBody {
-    /// The caller's own id: the same id gives the first decision again.
+    /// The caller's own id: the same id gives the first decision again. An id names one query: with other probabilities or features it is
+    /// refused.
     #[serde(default)]
     pub(crate) id: Option<String>,
     /// The classifier's probabilities: one number per class in the order of the deployment's classes, or an object of class names.
-    #[schema(value_type = Object)]
+    #[schema(schema_with = probs_schema)]
     pub(crate) probs: Numbers,
-    /// The features that the router uses, by name, or as a list in the router's order.
+    /// The features that the router uses, by name, or as a list in the router's order. Null is a value that is missing.
     #[serde(default)]
-    #[schema(value_type = Option<Object>)]
+    #[schema(schema_with = features_schema)]
     pub(crate) features: Option<Numbers>,
     /// Names and values to find the decision by.
     #[serde(default)]
@@ -39,7 +41,7 @@ pub(crate) struct QueryBody {
     pub(crate) tags: Option<Tags>,
     /// The input itself, any JSON; it is kept with the decision.
     #[serde(default)]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<serde_json::Value>)]
     pub(crate) input: Option<Box<RawValue>>,
 }
 
@@ -50,6 +52,31 @@ pub(crate) enum Numbers {
     List(Vec<Option<f64>>),
     /// By name.
     Map(Vec<(String, Option<f64>)>),
+}
+
+/// Probabilities in the description of the interface.
+pub(crate) fn probs_schema() -> Schema {
+    let number = || ObjectBuilder::new().schema_type(Type::Number);
+    let list = ArrayBuilder::new().items(number());
+    let map = ObjectBuilder::new().schema_type(Type::Object).additional_properties(Some(number()));
+    OneOfBuilder::new()
+        .item(list)
+        .item(map)
+        .description(Some(
+            "The classifier's probabilities: a list in the order of the classes, or an object of class names.",
+        ))
+        .into()
+}
+
+/// Features in the description of the interface.
+pub(crate) fn features_schema() -> Schema {
+    let number = || ObjectBuilder::new().schema_type(SchemaType::from_iter([Type::Number, Type::Null]));
+    let map = ObjectBuilder::new().schema_type(Type::Object).additional_properties(Some(number()));
+    let list = ArrayBuilder::new().items(number());
+    let none = ObjectBuilder::new().schema_type(Type::Null);
+    let meaning =
+        "The features that the router uses, by name, or as a list in the router's order. A null value is missing.";
+    OneOfBuilder::new().item(map).item(list).item(none).description(Some(meaning)).into()
 }
 
 impl<'de> Deserialize<'de> for Numbers {
@@ -85,8 +112,15 @@ impl<'de> Deserialize<'de> for Numbers {
 }
 
 /// Tags by name; one that is given twice is refused.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Tags(BTreeMap<String, String>);
+
+impl Tags {
+    /// Adds a tag; `false` if it is there already.
+    pub(crate) fn add(&mut self, name: &str, value: &str) -> bool {
+        self.0.insert(name.to_owned(), value.to_owned()).is_none()
+    }
+}
 
 impl<'de> Deserialize<'de> for Tags {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -176,7 +210,7 @@ impl QueryBody {
             Some(given) => in_order(given.only(wanted), wanted, "/features", "feature")?,
         };
         let features = features.into_iter().map(|value| value.unwrap_or(f64::NAN)).collect();
-        let tags = self.tags.filter(|tags| !tags.0.is_empty()).map(check_tags).transpose()?;
+        let tags = self.tags.map(stored_tags).transpose()?.flatten();
         let input = self.input.map(|input| String::from(Box::<str>::from(input)));
         Ok(Query { id: self.id, tags, input, prediction, features })
     }
@@ -233,6 +267,11 @@ fn in_order(numbers: Numbers, names: &[String], at: &str, what: &str) -> Result<
         number.ok_or_else(|| BadField::new(at, format!("the {what} {name:?} is missing")))
     };
     found.into_iter().enumerate().map(missing).collect()
+}
+
+/// Tags as they are stored, if they can be.
+pub(crate) fn stored_tags(tags: Tags) -> Result<Option<String>, BadField> {
+    if tags.0.is_empty() { Ok(None) } else { check_tags(tags).map(Some) }
 }
 
 fn check_tags(Tags(tags): Tags) -> Result<String, BadField> {

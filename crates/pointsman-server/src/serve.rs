@@ -12,10 +12,11 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::api::access::Access;
+use crate::api::versions::Compiled;
 use crate::app::{App, Settings, app};
 use crate::clock::Time;
 use crate::config::{Config, ConfigError, DeploymentConfig, Durability};
-use crate::deployment::LoadError;
+use crate::deployment::{Deployment, LoadError};
 use crate::metrics::Metrics;
 use crate::stalled::WriteLimited;
 use crate::store::{self, Change, Store, StoreError};
@@ -25,6 +26,12 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How often the configuration's files are looked at, and changes made by others are read.
 const WATCH_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Below this limit of open files there is a warning.
+const FEW_FILES: u64 = 1024;
+
+/// Files that the store may have open: databases with their logs, connections and locks.
+const FILES_OF_STORE: u64 = 64;
 
 /// How often what has expired is deleted.
 const PRUNE_INTERVAL: Duration = Duration::from_secs(3600);
@@ -63,6 +70,24 @@ pub enum ServeError {
     Io(#[from] std::io::Error),
 }
 
+/// Lets the process open as many files as it may: every connection needs one, and the soft limit is often 1,024.
+fn raise_file_limit() {
+    let raised = rlimit::increase_nofile_limit(u64::MAX);
+    let limit = match raised.or_else(|_| rlimit::getrlimit(rlimit::Resource::NOFILE).map(|(soft, _)| soft)) {
+        Ok(limit) => limit,
+        Err(error) => {
+            tracing::warn!(%error, "the limit of open files cannot be read");
+            return;
+        }
+    };
+    if limit < FEW_FILES {
+        tracing::warn!(
+            "the process may open {limit} files only, and needs one per connection and up to {FILES_OF_STORE} for the store: raise \
+             the limit (`ulimit -n 65536`, or LimitNOFILE of systemd)"
+        );
+    }
+}
+
 /// Opens the store that a configuration names.
 async fn open_store(config: &Config, metrics: &Metrics) -> Result<Arc<dyn Store>, StoreError> {
     let settings = store::Settings {
@@ -83,15 +108,13 @@ pub async fn serve(
     path: Option<PathBuf>,
     started: impl FnOnce(&Arc<App>, SocketAddr),
 ) -> Result<(), ServeError> {
-    // Every connection needs a file descriptor, and the soft limit is often 1,024.
-    if let Err(error) = rlimit::increase_nofile_limit(u64::MAX) {
-        tracing::warn!(%error, "the limit of open files stays as it is");
-    }
+    raise_file_limit();
     let metrics = Arc::new(Metrics::default());
     let store = open_store(&config, &metrics).await?;
     let has_keys = store.registry().await?.keys.iter().any(|key| !key.disabled);
     config.check_exposure(has_keys)?;
-    let access = if config.server.listen.ip().is_loopback() && !has_keys { Access::Open } else { Access::Keys };
+    // While the service is open, a first key closes it: see `Access`.
+    let access = if config.server.listen.ip().is_loopback() { Access::Open } else { Access::Keys };
     let mut settings = Settings::new(access);
     settings.limits = config.limits.into();
     settings.on_log_failure = config.server.on_log_failure;
@@ -177,11 +200,17 @@ async fn apply(app: &App, config: &Config) -> Result<(), ServeError> {
         let task = read(task)?
             .map(|bytes| String::from_utf8(bytes).map_err(|_| refuse("the task file is not UTF-8".to_owned())));
         let version = app.compile(read(router)?, read(policy)?, task.transpose()?).await;
-        let version = version.map_err(|problem| {
+        let Compiled { version, .. } = version.map_err(|problem| {
             refuse(format!("{}{}", named(problem.pointer.as_deref(), deployment), problem.detail))
         })?;
+        let active = || Some(Arc::clone(&app.deployments.find(name)?.active.as_ref()?.names));
+        let before = active();
         let change = Change::Configure { name: name.clone(), mode: *mode, version };
         app.change(change, "configuration").await.map_err(|problem| refuse(problem.detail))?;
+        // The file is what its owner wants: it is followed, and what follows from it is said.
+        if let Some(difference) = active().zip(before).and_then(|(now, before)| now.difference(&before)) {
+            tracing::warn!(deployment = name, "requests are read differently from now on: there are {difference}");
+        }
     }
     Ok(())
 }
@@ -250,6 +279,14 @@ async fn watch(app: Arc<App>, mut config: Config, path: Option<PathBuf>, mut see
             let (decisions, inputs) = (now.before(config.retention.decisions), now.before(config.retention.inputs));
             if let Err(error) = app.store.prune(Some(decisions), Some(inputs)).await {
                 tracing::error!(%error, "what has expired could not be deleted");
+            }
+            // Nothing in the log is from a deployment that was deleted before.
+            let is_expired =
+                |deployment: &Arc<Deployment>| deployment.stored.deleted.is_some_and(|time| time < decisions);
+            if app.deployments.now().deleted.iter().any(is_expired)
+                && let Err(problem) = app.change(Change::ForgetDeleted { before: decisions }, "retention").await
+            {
+                tracing::error!(error = problem.detail, "deleted deployments could not be forgotten");
             }
         }
     }

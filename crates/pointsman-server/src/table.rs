@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pointsman_table::{Column, ColumnKind};
 
-use crate::answer::Answer;
+use crate::answer::{Answer, Explanation};
 use crate::deployment::Names;
 use crate::store::Record;
 
@@ -52,6 +52,35 @@ pub(crate) fn answer_columns(answers: &[Answer<'_>], actions: &[String]) -> Colu
     columns.push(text("degraded", |answer| answer.degraded.map(str::to_owned)));
     columns.push(text("would", |answer| answer.would.map(str::to_owned)));
     columns
+}
+
+/// More columns of answers: what they are in the answer as JSON and [`answer_columns`] does not have.
+pub(crate) fn answer_extras(answers: &[Answer<'_>]) -> Columns {
+    let text = |pick: for<'a> fn(&Answer<'a>) -> Option<&'a str>| {
+        Column::Text(answers.iter().map(|answer| pick(answer).unwrap_or_default().to_owned()).collect())
+    };
+    let margins = answers.iter().map(|answer| answer.margin.unwrap_or(f64::NAN));
+    vec![
+        ("wanted".to_owned(), text(|answer| answer.wanted)),
+        ("margin".to_owned(), Column::Real(margins.collect())),
+        ("id".to_owned(), text(|answer| answer.id)),
+    ]
+}
+
+/// The columns of explanations.
+pub(crate) fn explanation_columns(answers: &[Answer<'_>]) -> Columns {
+    let text = |pick: fn(&Explanation<'_>) -> Option<String>| {
+        let values = answers.iter().map(|answer| answer.explanation.as_ref().and_then(pick).unwrap_or_default());
+        Column::Text(values.collect())
+    };
+    let rows =
+        answers.iter().map(|answer| answer.explanation.as_ref().map_or(0, |explanation| explanation.rows as u64));
+    vec![
+        ("cell_name".to_owned(), text(|explanation| Some(explanation.cell_name.clone()))),
+        ("rows".to_owned(), Column::Count(rows.collect())),
+        ("level".to_owned(), text(|explanation| Some(explanation.level.to_owned()))),
+        ("next_best".to_owned(), text(|explanation| explanation.next_best.clone())),
+    ]
 }
 
 /// Logged decisions as a table that can be decided again.

@@ -150,6 +150,9 @@ class Version:
     task: str
     #: When it was added.
     created: datetime = _read_by(_time)
+    #: What callers must know, if requests are read differently since it was activated: its classes or features are not those of the
+    #: version before.
+    warning: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

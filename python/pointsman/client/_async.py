@@ -216,15 +216,15 @@ class AsyncClient:
         return await self._send(_calls.upload(source))
 
     async def add_version(
-        self, deployment: str, source: Source, *, task: _native.Task | str | None = None, activate: bool = False
+        self, deployment: str, source: Source, *, task: _native.Task | str | None = None, activate: bool = False, force: bool = False
     ) -> Version:
         """Adds a version from a router and a task, or from a policy. A version that is there already is not added again."""
         file = source if isinstance(source, StoredFile) else await self.upload(source)
-        return await self._send(_calls.add_version(deployment, file, task, activate))
+        return await self._send(_calls.add_version(deployment, file, task, activate, force))
 
-    async def activate(self, deployment: str, version: int) -> Version:
+    async def activate(self, deployment: str, version: int, *, force: bool = False) -> Version:
         """Makes a version the active one."""
-        return await self._send(_calls.activate(deployment, version))
+        return await self._send(_calls.activate(deployment, version, force))
 
     async def roll_back(self, deployment: str) -> Version:
         """Activates the version that was active before the present one."""

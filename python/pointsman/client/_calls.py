@@ -342,17 +342,20 @@ def upload(source: Source) -> Call[StoredFile]:
     return Call("POST", "/v1/files", _json(StoredFile), content=data, content_type="application/octet-stream")
 
 
-def add_version(name: str, file: StoredFile, task: _native.Task | str | None, activate: bool) -> Call[Version]:
+def add_version(name: str, file: StoredFile, task: _native.Task | str | None, activate: bool, force: bool) -> Call[Version]:
     """Adds a version from a stored file."""
     body: dict[str, Any] = {file.kind: file.sha256, "activate": activate}
+    if force:
+        body["force"] = True
     if task is not None:
         body["task"] = task_text(task)
     return Call("POST", _deployment(name, "/versions"), _json(Version), content=to_json("the version", body))
 
 
-def activate(name: str, version: int) -> Call[Version]:
+def activate(name: str, version: int, force: bool) -> Call[Version]:
     """Makes a version the active one."""
-    return Call("POST", _deployment(name, f"/versions/{_segment('version', version)}/activate"), _json(Version))
+    path = _deployment(name, f"/versions/{_segment('version', version)}/activate")
+    return Call("POST", path, _json(Version), params={"force": "true"} if force else {})
 
 
 def roll_back(name: str) -> Call[Version]:

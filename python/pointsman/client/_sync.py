@@ -297,7 +297,7 @@ class Client:
         return self._send(_calls.upload(source))
 
     def add_version(
-        self, deployment: str, source: Source, *, task: _native.Task | str | None = None, activate: bool = False
+        self, deployment: str, source: Source, *, task: _native.Task | str | None = None, activate: bool = False, force: bool = False
     ) -> Version:
         """Adds a version from a router and a task, or from a policy. A version that is there already is not added again.
 
@@ -311,13 +311,19 @@ class Client:
             A task, or the text of a task file. A policy has its own task, which another one with the same loss replaces.
         activate:
             Whether it decides from now on.
+        force:
+            Whether it does even if its classes or features are not those of the active version, so that requests are read differently.
         """
         file = source if isinstance(source, StoredFile) else self.upload(source)
-        return self._send(_calls.add_version(deployment, file, task, activate))
+        return self._send(_calls.add_version(deployment, file, task, activate, force))
 
-    def activate(self, deployment: str, version: int) -> Version:
-        """Makes a version the active one."""
-        return self._send(_calls.activate(deployment, version))
+    def activate(self, deployment: str, version: int, *, force: bool = False) -> Version:
+        """Makes a version the active one.
+
+        One with other classes or features than the active version is refused (409) unless ``force`` is given: requests are read
+        differently then, as the ``warning`` of the answer says.
+        """
+        return self._send(_calls.activate(deployment, version, force))
 
     def roll_back(self, deployment: str) -> Version:
         """Activates the version that was active before the present one."""

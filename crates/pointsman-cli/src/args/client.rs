@@ -25,7 +25,7 @@ pub(crate) struct ClientArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum DeploymentsCommand {
     /// List the deployments
-    List(ClientArgs),
+    List(ListDeploymentsArgs),
     /// Create a deployment, or change its mode
     #[command(after_help = "Example:\n  pointsman deployments put intents --mode shadow")]
     Put(PutArgs),
@@ -34,6 +34,15 @@ pub(crate) enum DeploymentsCommand {
     Oracle(OracleArgs),
     /// Delete a deployment; its decisions stay in the log until they expire
     Delete(NamedArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ListDeploymentsArgs {
+    /// List those that were deleted and whose decisions can still be exported
+    #[arg(long)]
+    pub(crate) deleted: bool,
+    #[command(flatten)]
+    pub(crate) client: ClientArgs,
 }
 
 #[derive(Debug, Args)]
@@ -112,6 +121,9 @@ pub(crate) struct AddVersionArgs {
     /// Make it the active version
     #[arg(long)]
     pub(crate) activate: bool,
+    /// Activate it even if it has other classes or features than the active version
+    #[arg(long, requires = "activate")]
+    pub(crate) force: bool,
     #[command(flatten)]
     pub(crate) client: ClientArgs,
 }
@@ -124,6 +136,9 @@ pub(crate) struct ActivateArgs {
     /// The version's number
     #[arg(value_name = "VERSION")]
     pub(crate) version: u32,
+    /// Activate it even if it has other classes or features than the active version
+    #[arg(long)]
+    pub(crate) force: bool,
     #[command(flatten)]
     pub(crate) client: ClientArgs,
 }
@@ -180,6 +195,9 @@ pub(crate) struct ExportArgs {
     /// Leave out the inputs
     #[arg(long)]
     pub(crate) no_inputs: bool,
+    /// The number of a deleted deployment, if there is another one of the same name; deployments list --deleted has it
+    #[arg(long, value_name = "N")]
+    pub(crate) number: Option<u64>,
     #[command(flatten)]
     pub(crate) client: ClientArgs,
 }

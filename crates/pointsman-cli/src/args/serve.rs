@@ -33,11 +33,16 @@ pub(crate) struct ServeArgs {
     #[command(flatten)]
     pub(crate) service: ServiceArgs,
     /// The address to listen on; overrides the configuration
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = socket_address)]
     pub(crate) listen: Option<SocketAddr>,
     /// How log lines are written
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub(crate) log_format: LogFormat,
+}
+
+/// An address to listen on.
+fn socket_address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "give a number and a port, as in 127.0.0.1:7070, or [::1]:7070".to_owned())
 }
 
 /// How log lines are written.
@@ -72,6 +77,9 @@ pub(crate) struct AddKeyArgs {
     /// The most requests per second
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) rate: Option<u32>,
+    /// Make the store if there is none, for a key before the first start of the service
+    #[arg(long)]
+    pub(crate) new_store: bool,
     #[command(flatten)]
     pub(crate) service: ServiceArgs,
 }

@@ -10,11 +10,12 @@ use std::path::Path;
 
 use anyhow::bail;
 use clap::Parser;
-use pointsman::{Action, Decision, Policy};
+use pointsman::{Action, Decision, Policy, Task};
 use pointsman_table::{Need, ReadOptions};
 
 use crate::args::{Cli, Command, DemoArgs};
 use crate::errors::in_file;
+use crate::failure::Bug;
 use crate::flags::{shell_quoted, shell_quoted_text};
 use crate::interrupt::Writing;
 use crate::output::check_folder;
@@ -26,7 +27,8 @@ use world::{LABELS, World};
 
 const CALIBRATION_ROWS: u32 = 5_000;
 /// Files that the demo writes.
-const FILES: [&str; 5] = ["calibration.csv", "heldout.csv", "router.safetensors", "decisions.csv", "report.json"];
+const FILES: [&str; 6] =
+    ["calibration.csv", "heldout.csv", "router.safetensors", "task.toml", "decisions.csv", "report.json"];
 /// The file that marks a folder as the demo's.
 const MARK: &str = ".pointsman-demo";
 /// Prices at which every action is taken, in Brier points.
@@ -70,6 +72,8 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
         "3. Any loss, any price",
         "An expert costs 0.08 per question, abstaining 0.47, a wrong answer its Brier loss.",
     )?;
+    let task_file = folder.join("task.toml");
+    fs::write(&task_file, pointsman_table::task_text(&demo_task()?)).map_err(|error| in_file(&task_file, error))?;
     run_step(&[&["show", &router][..], &TASK].concat())?;
 
     explain_step("4. Decide", "Each held-out question gets an action, its costs, and the support of its cell.")?;
@@ -99,6 +103,19 @@ fn print_last_step(folder: &Path) -> anyhow::Result<()> {
     let calibrate =
         format!("pointsman calibrate {} --partition features:x_position=150 -o {fine}", file("calibration.csv"));
     let evaluate = format!("pointsman evaluate {fine} {} {flags}", file("heldout.csv"));
+    if cfg!(feature = "serve") {
+        let add = format!(
+            "pointsman versions add demo {} --task {} --activate",
+            file("router.safetensors"),
+            file("task.toml")
+        );
+        let commands = ["pointsman serve", "pointsman deployments put demo --mode shadow", &add].map(str::to_owned);
+        next_step(
+            render::stdout(),
+            "Decide over HTTP by the same router and prices; the last two in another terminal:",
+            &commands,
+        )?;
+    }
     next_step(render::stdout(), "Next, see what finer cells are worth:", &[calibrate, evaluate])?;
     Ok(())
 }
@@ -141,13 +158,18 @@ fn run_step(words: &[&str]) -> anyhow::Result<()> {
     }
 }
 
+/// The task of the demo's flags.
+fn demo_task() -> anyhow::Result<Task> {
+    match Cli::try_parse_from([&["pointsman", "show", "-"][..], &TASK].concat())?.command {
+        Command::Show(show) => task::from_args(&show.task),
+        _ => Err(Bug("the demo's task").into()),
+    }
+}
+
 /// Explains one decision per action.
 fn explain_decisions(router: &Path, heldout: &Path) -> anyhow::Result<()> {
     let router = input::load_router(router)?;
-    let Command::Show(show) = Cli::try_parse_from([&["pointsman", "show", "-"][..], &TASK].concat())?.command else {
-        return Ok(());
-    };
-    let policy = router.policy(&task::from_args(&show.task)?)?;
+    let policy = router.policy(&demo_task()?)?;
     let options = ReadOptions { need: Need::Predictions, ..ReadOptions::default() };
     let frame = pointsman_table::read_frame(heldout, &options)?;
     let mut out = render::stdout();

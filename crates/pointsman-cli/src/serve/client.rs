@@ -5,11 +5,13 @@ use std::io::Write;
 use anyhow::{Context, anyhow};
 use serde_json::Value;
 use ureq::Body;
-use ureq::http::{Request, Response};
+use ureq::http::{Request, Response, StatusCode};
 
 use crate::args::ClientArgs;
 use crate::failure::Hint;
 use crate::json;
+use crate::render;
+use crate::render::style::WARN;
 
 const DEFAULT_URL: &str = "http://127.0.0.1:7070";
 
@@ -47,6 +49,12 @@ impl Client {
         }
         let value: Value = self.read(&mut response)?;
         let detail = value["detail"].as_str().map_or_else(|| response.status().to_string(), str::to_owned);
+        if response.status() == StatusCode::UNAUTHORIZED {
+            let hint =
+                "give one with --key or POINTSMAN_KEY; `pointsman keys add NAME --scope admin` makes one".to_owned();
+            let error = if self.key.is_some() { detail } else { "the service needs a key".to_owned() };
+            return Err(anyhow!(error).context(Hint(hint)));
+        }
         let place = value["pointer"].as_str().map_or_else(String::new, |pointer| format!("{pointer}: "));
         Err(anyhow!("{place}{detail}"))
     }
@@ -78,7 +86,12 @@ impl Client {
         if self.json {
             return json::print(answer);
         }
-        writeln!(anstream::stdout().lock(), "{sentence}")?;
+        if !render::is_quiet() {
+            writeln!(anstream::stdout().lock(), "{sentence}")?;
+        }
+        if let Some(warning) = answer["warning"].as_str() {
+            writeln!(anstream::stderr().lock(), "{WARN}warning{WARN:#}: {}", render::printable(warning))?;
+        }
         Ok(())
     }
 }

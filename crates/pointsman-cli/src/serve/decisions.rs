@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Read, Write};
 use std::path::Path;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use pointsman_table::Format;
 use serde_json::json;
 
@@ -23,7 +23,9 @@ const PART_BYTES: usize = 1 << 16;
 
 pub(crate) fn run(command: &DecisionsCommand) -> anyhow::Result<()> {
     let DecisionsCommand::Export(args) = command;
-    let format = Format::to_write(&args.output, args.output_format)?;
+    let format = Format::to_write(&args.output, args.output_format).map_err(|_| {
+        anyhow!("{}: unknown format: use the extension .parquet, .csv or .jsonl", args.output.display())
+    })?;
     let accept = accept(format, &args.output)?;
     if is_stream(&args.output) && args.client.json {
         bail!("--json and -o - both write to standard output: give -o a file");
@@ -69,11 +71,12 @@ fn accept(format: Format, output: &Path) -> anyhow::Result<&'static str> {
 
 /// The address of the decisions that are wanted.
 fn path(args: &ExportArgs) -> String {
-    let ExportArgs { name, from, to, action, cell, tag, version, limit, no_inputs, .. } = args;
+    let ExportArgs { name, from, to, action, cell, tag, version, limit, no_inputs, number, .. } = args;
     let mut path = format!("/v1/deployments/{}/decisions?inputs={}", encoded(name), !no_inputs);
     let texts = [("from", from), ("to", to), ("action", action), ("tag", tag)];
     let texts = texts.into_iter().filter_map(|(key, text)| Some((key, text.clone()?)));
-    let numbers = [("cell", cell.map(u64::from)), ("version", version.map(u64::from)), ("limit", *limit)];
+    let numbers =
+        [("cell", cell.map(u64::from)), ("version", version.map(u64::from)), ("limit", *limit), ("number", *number)];
     let numbers = numbers.into_iter().filter_map(|(key, number)| Some((key, number?.to_string())));
     for (key, value) in texts.chain(numbers) {
         path += &format!("&{key}={}", encoded(&value));
@@ -82,7 +85,7 @@ fn path(args: &ExportArgs) -> String {
 }
 
 /// A text as part of an address.
-fn encoded(text: &str) -> String {
+pub(super) fn encoded(text: &str) -> String {
     let keep = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
     text.bytes().map(|byte| if keep(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }

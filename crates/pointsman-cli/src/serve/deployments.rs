@@ -5,7 +5,9 @@ use std::io::Write;
 use serde_json::{Value, json};
 
 use super::client::Client;
+use super::decisions::encoded;
 use crate::args::{DeploymentsCommand, ModeArg, VersionsCommand};
+use crate::failure::Hint;
 use crate::json;
 use crate::render::style::{BOLD, DIM, GOOD, PLAIN};
 use crate::render::table::Grid;
@@ -13,20 +15,24 @@ use crate::render::table::Grid;
 pub(crate) fn deployments(command: &DeploymentsCommand) -> anyhow::Result<()> {
     match command {
         DeploymentsCommand::List(args) => {
-            let client = Client::new(args);
-            let answer = client.send("GET", "/v1/deployments", &Value::Null)?;
-            if client.json { json::print(&answer) } else { Ok(list_deployments(&answer)?) }
+            let client = Client::new(&args.client);
+            let answer = client.send("GET", &format!("/v1/deployments?deleted={}", args.deleted), &Value::Null)?;
+            match (client.json, args.deleted) {
+                (true, _) => json::print(&answer),
+                (false, false) => Ok(list_deployments(&answer)?),
+                (false, true) => Ok(list_deleted(&answer)?),
+            }
         }
         DeploymentsCommand::Put(args) => {
             let client = Client::new(&args.client);
             let mode = args.mode.map(|mode| if mode == ModeArg::Shadow { "shadow" } else { "active" });
-            let answer = client.send("PUT", &format!("/v1/deployments/{}", args.name), &json!({"mode": mode}))?;
+            let answer = client.send("PUT", &deployment(&args.name), &json!({"mode": mode}))?;
             let mode = answer["mode"].as_str().unwrap_or_default();
             client.report(&answer, format!("{GOOD}ok{GOOD:#} {BOLD}{}{BOLD:#}, {mode}", args.name))
         }
         DeploymentsCommand::Oracle(args) => {
             let client = Client::new(&args.client);
-            let path = format!("/v1/deployments/{}/oracles/{}", args.name, args.oracle);
+            let path = format!("{}/oracles/{}", deployment(&args.name), encoded(&args.oracle));
             let answer = client.send("PUT", &path, &json!({"available": args.available}))?;
             let state = if args.available { "available" } else { "not available" };
             client
@@ -34,8 +40,9 @@ pub(crate) fn deployments(command: &DeploymentsCommand) -> anyhow::Result<()> {
         }
         DeploymentsCommand::Delete(args) => {
             let client = Client::new(&args.client);
-            let answer = client.send("DELETE", &format!("/v1/deployments/{}", args.name), &Value::Null)?;
-            client.report(&answer, format!("{GOOD}deleted{GOOD:#} {BOLD}{}{BOLD:#}", args.name))
+            let answer = client.send("DELETE", &deployment(&args.name), &Value::Null)?;
+            let kept = "its decisions can be exported until they expire";
+            client.report(&answer, format!("{GOOD}deleted{GOOD:#} {BOLD}{}{BOLD:#}; {kept}", args.name))
         }
     }
 }
@@ -44,7 +51,7 @@ pub(crate) fn versions(command: &VersionsCommand) -> anyhow::Result<()> {
     match command {
         VersionsCommand::List(args) => {
             let client = Client::new(&args.client);
-            let answer = client.send("GET", &format!("/v1/deployments/{}/versions", args.name), &Value::Null)?;
+            let answer = client.send("GET", &format!("{}/versions", deployment(&args.name)), &Value::Null)?;
             if client.json { json::print(&answer) } else { Ok(list_versions(&answer)?) }
         }
         VersionsCommand::Add(args) => {
@@ -54,24 +61,37 @@ pub(crate) fn versions(command: &VersionsCommand) -> anyhow::Result<()> {
             let task = args.task.as_ref().map(|task| {
                 std::fs::read_to_string(task).map_err(|error| anyhow::anyhow!("{}: {error}", task.display()))
             });
-            let file = client.call("POST", "/v1/files", "application/octet-stream", bytes)?;
+            let file = client.call("POST", "/v1/files", "application/octet-stream", bytes);
+            let file = file.map_err(|error| anyhow::anyhow!("{}: {error}", path.display()))?;
             let kind = file["kind"].as_str().unwrap_or("router");
-            let body = json!({kind: file["sha256"], "task": task.transpose()?, "activate": args.activate});
-            let answer = client.send("POST", &format!("/v1/deployments/{}/versions", args.name), &body)?;
+            if kind == "router" && args.task.is_none() {
+                let hint = Hint("a task file names the loss and the prices, as in `abstain = 0.3`".to_owned());
+                return Err(anyhow::anyhow!("{} is a router, which needs a task: add --task FILE", path.display())
+                    .context(hint));
+            }
+            let (activate, force) = (args.activate, args.force);
+            let body = json!({kind: file["sha256"], "task": task.transpose()?, "activate": activate, "force": force});
+            let answer = client.send("POST", &format!("{}/versions", deployment(&args.name)), &body)?;
             client.report(&answer, described(&args.name, &answer))
         }
         VersionsCommand::Activate(args) => {
             let client = Client::new(&args.client);
-            let path = format!("/v1/deployments/{}/versions/{}/activate", args.name, args.version);
+            let (name, version, force) = (deployment(&args.name), args.version, args.force);
+            let path = format!("{name}/versions/{version}/activate?force={force}");
             let answer = client.send("POST", &path, &json!({}))?;
             client.report(&answer, described(&args.name, &answer))
         }
         VersionsCommand::Rollback(args) => {
             let client = Client::new(&args.client);
-            let answer = client.send("POST", &format!("/v1/deployments/{}/rollback", args.name), &json!({}))?;
+            let answer = client.send("POST", &format!("{}/rollback", deployment(&args.name)), &json!({}))?;
             client.report(&answer, described(&args.name, &answer))
         }
     }
+}
+
+/// The address of a deployment.
+fn deployment(name: &str) -> String {
+    format!("/v1/deployments/{}", encoded(name))
 }
 
 fn described(name: &str, version: &Value) -> String {
@@ -97,6 +117,20 @@ fn list_deployments(answer: &Value) -> std::io::Result<()> {
         let cells =
             [text("name"), text("mode"), version, words(&deployment["actions"]), words(&deployment["unavailable"])];
         grid.row(cells.map(|text| (text, PLAIN)).to_vec());
+    }
+    grid.write(&mut out)
+}
+
+fn list_deleted(answer: &Value) -> std::io::Result<()> {
+    let mut out = anstream::stdout().lock();
+    let all = answer["deployments"].as_array().cloned().unwrap_or_default();
+    if all.is_empty() {
+        return writeln!(out, "no deleted deployments");
+    }
+    let mut grid = Grid::new().number("number").text("deployment").text("deleted");
+    for deployment in all {
+        let text = |field: &str| deployment[field].as_str().unwrap_or_default().to_owned();
+        grid.row([deployment["number"].to_string(), text("name"), text("deleted")].map(|text| (text, PLAIN)).to_vec());
     }
     grid.write(&mut out)
 }

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::run::configuration;
 use crate::args::KeysCommand;
+use crate::failure::Hint;
 use crate::json;
 use crate::render::style::{BOLD, DIM, GOOD, PLAIN};
 use crate::render::table::Grid;
@@ -36,7 +37,15 @@ pub(crate) fn run(command: &KeysCommand) -> anyhow::Result<()> {
                 scopes,
                 rate: args.rate,
             };
-            let is_first = wait(config.store.url.registry())?.keys.iter().all(|key| key.disabled);
+            if args.new_store {
+                wait(config.store.url.make())?;
+            }
+            let registry = wait(config.store.url.registry()).map_err(|error| match error.downcast_ref() {
+                Some(StoreError::Missing(_)) => error
+                    .context(Hint("a key before the first start needs --new-store, which makes the store".to_owned())),
+                _ => error,
+            })?;
+            let is_first = registry.keys.is_empty();
             wait(config.store.url.change(change, BY))?;
             let mut err = anstream::stderr().lock();
             if is_first {
@@ -59,6 +68,10 @@ pub(crate) fn run(command: &KeysCommand) -> anyhow::Result<()> {
             let config = configuration(&args.service)?;
             wait(config.store.url.change(Change::DisableKey { name: args.name.clone() }, BY))?;
             writeln!(anstream::stdout().lock(), "{GOOD}disabled{GOOD:#} {BOLD}{}{BOLD:#}", args.name)?;
+            if wait(config.store.url.registry())?.keys.iter().all(|key| key.disabled) {
+                let mut err = anstream::stderr().lock();
+                writeln!(err, "No key is left: every request is refused until `pointsman keys add` makes one.")?;
+            }
             Ok(())
         }
     }

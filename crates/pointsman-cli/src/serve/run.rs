@@ -26,9 +26,10 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
     let path = args.service.config.clone();
     // Without its password.
     let store = config.store.url.to_string();
+    let is_new = !runtime.block_on(config.store.url.exists())?;
     let started = move |app: &Arc<App>, address: SocketAddr| {
         // A closed standard output does not stop the service.
-        let _ = welcome(app, address, &store);
+        let _ = welcome(app, address, &store, is_new);
     };
     Ok(runtime.block_on(pointsman_server::serve(config, path, started))?)
 }
@@ -53,12 +54,15 @@ fn start_log(format: LogFormat) {
 }
 
 /// Says where the service is, what it decides, and how to try it.
-fn welcome(app: &App, address: SocketAddr, store: &str) -> std::io::Result<()> {
+fn welcome(app: &App, address: SocketAddr, store: &str, is_new: bool) -> std::io::Result<()> {
     if render::is_quiet() {
         return Ok(());
     }
     let mut out = anstream::stdout().lock();
     writeln!(out, "{GOOD}listening{GOOD:#} on {BOLD}http://{address}{BOLD:#}, store {store}")?;
+    if is_new {
+        writeln!(out, "  {BOLD}a new store{BOLD:#}: there was none at {store}")?;
+    }
     let now = app.deployments.now();
     let mut deployments: Vec<_> = now.deployments.values().collect();
     deployments.sort_by(|a, b| a.stored.name.cmp(&b.stored.name));

@@ -27,6 +27,17 @@ fn demo_needs_no_input_and_writes_its_files() {
 }
 
 #[test]
+fn demo_writes_its_task() {
+    let folder = TempDir::new().unwrap();
+    let run = line(folder.path(), "demo --rows 300 -o tour").ok();
+    let written = fs::read(folder.path().join("tour/decisions.csv")).unwrap();
+    line(folder.path(), "decide tour/router.safetensors tour/heldout.csv --task tour/task.toml -o again.csv").ok();
+    assert_eq!(fs::read(folder.path().join("again.csv")).unwrap(), written);
+    let add = "pointsman versions add demo tour/router.safetensors --task tour/task.toml --activate";
+    assert!(run.words().contains(add) && run.words().contains("pointsman serve"), "{run:?}");
+}
+
+#[test]
 fn demo_prints_the_commands_it_runs() {
     let folder = TempDir::new().unwrap();
     let run = line(folder.path(), "demo --rows 300 -o tour").ok();

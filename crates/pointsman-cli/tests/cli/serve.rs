@@ -222,8 +222,122 @@ fn keys_are_made_shown_once_and_disabled() {
     assert_eq!(service.client(path, &format!("deployments put e --key {key}")).code, 2);
     let list = crate::line(path, "keys list").ok().stdout;
     assert!(list.contains("app") && !list.contains(&key), "{list}");
-    crate::line(path, "keys disable app").ok();
+    let disabled = crate::line(path, "keys disable app").ok();
+    assert!(disabled.stderr.contains("No key is left"), "{disabled:?}");
     assert_eq!(crate::line(path, "keys disable app").code, 2);
+    // Disabling the last key opens nothing.
+    wait_until(|| service.client(path, &format!("deployments list --key {key}")).stderr.contains("disabled"));
+    let closed = service.client(path, "deployments list");
+    assert!(
+        closed.code == 2 && closed.stderr.contains("--key") && closed.stderr.contains("POINTSMAN_KEY"),
+        "{closed:?}"
+    );
+}
+
+#[test]
+fn a_mistyped_store_is_neither_read_nor_made() {
+    let folder = workshop();
+    let path = folder.path();
+    for arguments in ["keys list", "keys add app --scope read", "keys disable app", "backup -o copy"] {
+        let run = crate::line(path, &format!("{arguments} --store sqlite:mistyped.db"));
+        assert!(run.code == 2 && run.stderr.contains("mistyped.db: there is no store"), "{run:?}");
+        assert!(!path.join("mistyped.db").exists() && !path.join("copy").exists(), "{arguments}");
+    }
+    let hint = crate::line(path, "keys add app --scope read --store sqlite:mistyped.db").stderr;
+    assert!(hint.contains("--new-store"), "{hint}");
+    // A key before the first start is asked for in so many words.
+    crate::line(path, "keys add app --scope admin --store sqlite:first.db --new-store").ok();
+    assert!(crate::line(path, "keys list --store sqlite:first.db").ok().stdout.contains("app"));
+    for store in ["sqlite:", "sqlite::memory:", "sqlite://pointsman.db"] {
+        let run = finish(command().current_dir(path).args(["serve", "--listen", "127.0.0.1:0", "--store", store]));
+        assert!(run.code == 2 && run.stderr.contains("sqlite:pointsman.db"), "{run:?}");
+    }
+    for listen in ["localhost:7171", "7171"] {
+        let run = finish(command().current_dir(path).args(["serve", "--listen", listen]));
+        assert!(run.code == 2 && run.stderr.contains("127.0.0.1:7070"), "{run:?}");
+    }
+}
+
+#[test]
+fn the_first_start_says_that_the_store_is_new() {
+    let folder = workshop();
+    for is_new in [true, false] {
+        let mut serve = command();
+        serve.current_dir(folder.path()).args(["serve", "--listen", "127.0.0.1:0"]).stdout(Stdio::piped());
+        let mut child = serve.stderr(Stdio::null()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let said: Vec<String> = lines.map(Result::unwrap).take_while(|line| !line.contains("/openapi.json")).collect();
+        assert_eq!(signal(&mut child, "-TERM"), Some(0));
+        assert_eq!(said.iter().any(|line| line.contains("a new store")), is_new, "{said:?}");
+    }
+}
+
+#[test]
+fn versions_with_other_classes_need_force() {
+    let folder = workshop();
+    let path = folder.path();
+    let service = deployed(path, &[]);
+    let table = fs::read_to_string(path.join("calibration.csv")).unwrap();
+    let (header, rows) = table.split_once('\n').unwrap();
+    // The same columns under names in another order.
+    let first = header.split(',').find_map(|name| name.strip_prefix("prob_")).unwrap();
+    let renamed = header.replace(&format!("_{first}"), "_another");
+    fs::write(path.join("other.csv"), format!("{renamed}\n{rows}")).unwrap();
+    crate::line(path, "calibrate other.csv -o other.safetensors --partition top-class:3").ok();
+    let add = "versions add d other.safetensors --task task.toml --activate";
+    let refused = service.client(path, add);
+    assert!(
+        refused.code == 2 && refused.stderr.contains("another") && refused.stderr.contains("--force"),
+        "{refused:?}"
+    );
+    assert_eq!(service.get("/v1/deployments/d")["active"], 1);
+    let forced = service.client(path, &format!("{add} --force")).ok();
+    assert!(forced.words().contains("version 2, active") && forced.stderr.contains("read differently"), "{forced:?}");
+    let back = service.client(path, "versions rollback d").ok();
+    assert!(back.stderr.contains("read differently"), "{back:?}");
+    let refused = service.client(path, "versions activate d 2");
+    assert!(refused.code == 2 && refused.stderr.contains("instead of"), "{refused:?}");
+    let quiet = service.client(path, "versions activate d 2 --force -q").ok();
+    assert!(quiet.stdout.is_empty(), "{quiet:?}");
+}
+
+#[test]
+fn mistakes_of_clients_are_named() {
+    let folder = workshop();
+    let path = folder.path();
+    let service = deployed(path, &[]);
+    let refused = |arguments: &[&str], words: &[&str]| {
+        let run = finish(command().current_dir(path).args(arguments).args(["--url", &service.url]));
+        assert!(run.code == 2 && words.iter().all(|word| run.stderr.contains(word)), "{arguments:?}: {run:?}");
+    };
+    refused(&["versions", "add", "d", "router.safetensors"], &["router.safetensors", "--task FILE"]);
+    refused(&["versions", "add", "d", "heldout.csv", "--task", "task.toml"], &["heldout.csv"]);
+    refused(&["deployments", "put", "bad name"], &["cannot be a deployment's name"]);
+    refused(&["versions", "list", "a/b"], &["no deployment \"a/b\""]);
+    refused(&["decisions", "export", "d", "-o", "log.xlsx"], &[".parquet, .csv or .jsonl"]);
+}
+
+#[test]
+fn decisions_of_a_deleted_deployment_are_exported() {
+    let folder = workshop();
+    let path = folder.path();
+    let service = deployed(path, &[]);
+    let ask = || service.post("/v1/deployments/d/decide", &json!({"probs": [0.5, 0.3, 0.2]})).unwrap();
+    let first = ask()["decision_id"].as_str().unwrap().to_owned();
+    let deleted = service.client(path, "deployments delete d").ok();
+    assert!(deleted.words().contains("can be exported"), "{deleted:?}");
+    service.client(path, "decisions export d -o gone.csv").ok();
+    assert!(fs::read_to_string(path.join("gone.csv")).unwrap().contains(&first));
+    service.client(path, "deployments put d").ok();
+    service.client(path, "versions add d router.safetensors --task task.toml --activate").ok();
+    ask();
+    service.client(path, "decisions export d -o new.csv").ok();
+    assert!(!fs::read_to_string(path.join("new.csv")).unwrap().contains(&first));
+    assert!(service.client(path, "deployments list --deleted").ok().stdout.contains(" d "));
+    let listed = service.client(path, "deployments list --deleted --json").ok().json();
+    let number = listed["deployments"][0]["number"].as_u64().unwrap();
+    service.client(path, &format!("decisions export d -o old.csv --number {number}")).ok();
+    assert!(fs::read_to_string(path.join("old.csv")).unwrap().contains(&first));
 }
 
 #[test]

@@ -28,7 +28,7 @@ pub(crate) struct Caller {
 /// Whether keys are needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Everybody may do everything: only on a loopback address, and only while there are no keys.
+    /// Everybody may do everything: only on a loopback address, and only until there is a key. Disabling the last one opens nothing.
     Open,
     /// Every request needs a key.
     Keys,
@@ -55,7 +55,7 @@ pub(crate) async fn require(
 fn identify(app: &App, headers: &HeaderMap, scope: Scope) -> Result<Caller, Problem> {
     let now = app.deployments.now();
     let Some(given) = bearer(headers) else {
-        if app.access == Access::Open && now.keys.is_empty() {
+        if app.access == Access::Open && !now.has_had_keys {
             return Ok(Caller { key: 0, name: Arc::clone(&app.loopback) });
         }
         let detail = "send a key as Authorization: Bearer pk_…; `pointsman keys add` makes one";

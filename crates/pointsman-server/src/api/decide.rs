@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::extract::{Path, State};
+use axum::extract::{self, Path, State};
 use axum::http::{HeaderMap, header};
 use axum::response::Response;
 use pointsman::Policy;
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use super::access::Caller;
@@ -19,23 +19,24 @@ use crate::answer::{Answer, outcome};
 use crate::app::App;
 use crate::clock::Time;
 use crate::deployment::{Deployment, Version};
-use crate::query::{Numbers, Query, QueryBody, Tags, bad_field};
-use crate::store::{Appended, Outcome, Record};
+use crate::query::{self, Numbers, Query, QueryBody, Tags, bad_field};
+use crate::store::{Appended, Outcome, Record, StoreError};
 
 /// What a request to decide contains: one query, or `rows` of queries.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DecideBody {
-    /// The caller's own id: the same id gives the first decision again.
+    /// The caller's own id: the same id gives the first decision again. An id names one query: with other probabilities or features it is
+    /// refused.
     #[serde(default)]
     id: Option<String>,
     /// The classifier's probabilities: a list in the order of the classes, or an object of class names.
     #[serde(default)]
-    #[schema(value_type = Option<Object>)]
+    #[schema(schema_with = query::probs_schema)]
     probs: Option<Numbers>,
-    /// The features that the router uses, by name, or as a list in the router's order.
+    /// The features that the router uses, by name, or as a list in the router's order. Null is a value that is missing.
     #[serde(default)]
-    #[schema(value_type = Option<Object>)]
+    #[schema(schema_with = query::features_schema)]
     features: Option<Numbers>,
     /// Names and values to find the decision by.
     #[serde(default)]
@@ -43,7 +44,7 @@ pub(crate) struct DecideBody {
     tags: Option<Tags>,
     /// The input itself, any JSON; it is kept with the decision until it expires.
     #[serde(default)]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<serde_json::Value>)]
     input: Option<Box<serde_json::value::RawValue>>,
     /// Several queries, which are decided together, all or none.
     #[serde(default)]
@@ -52,6 +53,19 @@ pub(crate) struct DecideBody {
     #[serde(default)]
     explain: bool,
     /// Whether the decision is not logged.
+    #[serde(default)]
+    dry_run: bool,
+}
+
+/// How a request wants its queries decided, whatever the format of its body.
+#[derive(Debug, Clone, Copy, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct DecideParams {
+    /// Whether answers have an explanation.
+    #[serde(default)]
+    explain: bool,
+    /// Whether decisions are not logged.
     #[serde(default)]
     dry_run: bool,
 }
@@ -100,14 +114,19 @@ impl Decided {
 
 /// Decide one query, or several together
 ///
-/// The decision is committed to the log before it is answered. The same `id` from the same key gives the first decision again. Give `probs`
-/// for one query, or `rows` of queries, which are decided together, all or none. A body may also be `application/x-ndjson` or an Arrow IPC
-/// stream (`application/vnd.apache.arrow.stream`) with the columns of a table; the answer has the same format.
+/// The decision is committed to the log before it is answered. The same `id` from the same key gives the first decision again; with other
+/// probabilities or features it is refused (422, `urn:pointsman:id-reused`), and nothing of the request is logged. Give `probs` for one
+/// query, or `rows` of queries, which are decided together, all or none.
+///
+/// A body may also be `application/x-ndjson`, one query per line, or an Arrow IPC stream (`application/vnd.apache.arrow.stream`) with the
+/// columns of a table: `prob_<class>`, or a list `probs` in the order of the classes, `x_<feature>`, and optionally `id`, `tags` (a map, or
+/// text with a JSON object) and `input` (text with JSON). The answer has the same format. In Arrow, texts that are left out in JSON are
+/// empty, and an explanation is the columns `cell_name`, `rows`, `level` and `next_best`.
 #[utoipa::path(
     post,
     path = "/v1/deployments/{deployment}/decide",
     tag = "decisions",
-    params(("deployment" = String, Path, description = "The deployment's name")),
+    params(("deployment" = String, Path, description = "The deployment's name"), DecideParams),
     request_body(content = DecideBody, example = json!({"id": "q17", "probs": [0.2, 0.5, 0.3], "features": {"words": 12}, "tags": {"team": "shop"}})),
     responses(
         (status = 200, description = "The decision, or `rows` of them", body = Answer),
@@ -121,18 +140,20 @@ impl Decided {
 pub(crate) async fn decide(
     State(app): State<Arc<App>>,
     Path(name): Path<String>,
+    extract::Query(params): extract::Query<DecideParams>,
     caller: Caller,
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Problem> {
+    let options = Options { explain: params.explain, dry_run: params.dry_run };
     let timer = app.metrics.start_decision();
     let content_type = headers.get(header::CONTENT_TYPE).map_or("", |value| value.to_str().unwrap_or("unreadable"));
     let request = DecideRequest::new(&app, &name, caller)?;
     let kind = content_type.split(';').next().unwrap_or("").trim();
     let response = match kind {
-        "application/json" | "" => json_body(&request, &body).await?,
-        formats::NDJSON => formats::ndjson(&request, &body).await?,
-        formats::ARROW => formats::arrow(&request, body).await?,
+        "application/json" | "" => json_body(&request, &body, options).await?,
+        formats::NDJSON => formats::ndjson(&request, &body, options).await?,
+        formats::ARROW => formats::arrow(&request, body, options).await?,
         other => {
             let detail = format!("{other:?}: send application/json, {} or {}", formats::NDJSON, formats::ARROW);
             return Err(Problem::new(Kind::UnsupportedType, detail));
@@ -154,9 +175,9 @@ pub(crate) fn active(app: &App, name: &str) -> Result<(Arc<Deployment>, Arc<Vers
     Ok((Arc::clone(deployment), Arc::clone(version)))
 }
 
-async fn json_body(request: &DecideRequest<'_>, body: &[u8]) -> Result<Response, Problem> {
+async fn json_body(request: &DecideRequest<'_>, body: &[u8], asked: Options) -> Result<Response, Problem> {
     let DecideBody { id, probs, features, tags, input, rows, explain, dry_run } = parse_json(body)?;
-    let options = Options { explain, dry_run };
+    let options = Options { explain: explain || asked.explain, dry_run: dry_run || asked.dry_run };
     match (probs, rows) {
         (Some(probs), None) => {
             let query = request.query(QueryBody { id, probs, features, tags, input }, "")?;
@@ -209,13 +230,19 @@ impl<'a> DecideRequest<'a> {
         pointer: impl Fn(usize) -> String,
     ) -> Result<Decided, Problem> {
         let Self { app, version, deployment, caller } = self;
-        let records = decide_queries(app, deployment, version, caller, queries, pointer)?;
+        let records = decide_queries(app, deployment, version, caller, queries, &pointer)?;
         let mut decided =
             Decided { version: Arc::clone(version), records, earlier: HashMap::new(), is_logged: !options.dry_run };
         if options.dry_run {
             return Ok(decided);
         }
-        let appended = app.append(Arc::clone(&decided.records)).await?;
+        let appended = app.append(Arc::clone(&decided.records), Arc::clone(&deployment.alike)).await;
+        let appended = appended.map_err(|error| match error {
+            StoreError::IdReused { row, .. } => Problem::from(error).at(format!("{}/id", pointer(row))),
+            other => other.into(),
+        })?;
+        // A batch that is sent again may consist of decisions of one earlier version.
+        let mut loaded: HashMap<u32, Arc<Version>> = HashMap::new();
         for (row, appended) in appended.into_iter().enumerate() {
             match appended {
                 Appended::Committed => {
@@ -223,10 +250,14 @@ impl<'a> DecideRequest<'a> {
                 }
                 Appended::Existing(first) => {
                     let number = first.version;
-                    let loaded = app.deployments.version(deployment, number).await?.ok_or_else(|| {
-                        Problem::new(Kind::Internal, format!("version {number} of an earlier decision is gone"))
-                    })?;
-                    decided.earlier.insert(row, (*first, loaded));
+                    let version = match loaded.get(&number) {
+                        Some(version) => Arc::clone(version),
+                        None => app.deployments.version(deployment, number).await?.ok_or_else(|| {
+                            Problem::new(Kind::Internal, format!("version {number} of an earlier decision is gone"))
+                        })?,
+                    };
+                    loaded.insert(number, Arc::clone(&version));
+                    decided.earlier.insert(row, (*first, version));
                 }
             }
         }

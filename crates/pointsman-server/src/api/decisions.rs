@@ -18,7 +18,7 @@ use crate::answer::Answer;
 use crate::app::App;
 use crate::clock::Time;
 use crate::deployment::{Deployment, Names, UNDETERMINED_NAME};
-use crate::store::{LogQuery, Record, UNDETERMINED, VersionAction};
+use crate::store::{DeploymentId, LogQuery, Record, UNDETERMINED, VersionAction};
 
 /// A logged decision: the answer, and what was asked.
 #[derive(Debug, Serialize, ToSchema)]
@@ -90,6 +90,8 @@ pub(crate) struct ListParams {
     limit: Option<usize>,
     /// Whether inputs are included, as they are unless this is false.
     inputs: Option<bool>,
+    /// The deployment's number, to read the decisions of one that was deleted while there is another one of the same name.
+    number: Option<i64>,
 }
 
 /// One decision by its id
@@ -108,8 +110,7 @@ pub(crate) async fn get(State(app): State<Arc<App>>, Path(id): Path<Uuid>) -> Re
     let missing = || Problem::new(Kind::NotFound, format!("there is no decision {id}, or it has expired"));
     let record = app.store.decision(id).await?.ok_or_else(missing)?;
     let now = app.deployments.now();
-    let deployment = now.deployments.values().find(|deployment| deployment.id() == record.deployment);
-    let deployment = deployment.ok_or_else(missing)?;
+    let deployment = now.by_number(record.deployment).ok_or_else(missing)?;
     let names = app.deployments.names(deployment, record.version).await?.ok_or_else(missing)?;
     Ok(json(&DecisionView::new(&record, &names, &deployment.stored.name)))
 }
@@ -146,7 +147,9 @@ pub(crate) async fn list(
     Query(params): Query<ListParams>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let deployment = app.deployments.find(&name).ok_or_else(|| Problem::no_deployment(&name))?;
+    let number = params.number.map(DeploymentId);
+    let deployment = app.deployments.now().logged(&name, number).cloned();
+    let deployment = deployment.ok_or_else(|| Problem::no_deployment(&name))?;
     let limit = params.limit;
     let mut query = params.query(&deployment)?;
     // Whoever follows the log by ids misses nothing that is committed late.

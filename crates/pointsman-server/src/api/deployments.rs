@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::extract::{Path, State};
+use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use super::access::Caller;
 use super::problem::{Kind, Problem};
@@ -24,6 +24,11 @@ const MAX_NAME: usize = 64;
 pub(crate) struct DeploymentView {
     /// Its name.
     name: String,
+    /// Its number, which no other deployment gets, even if it is deleted.
+    number: i64,
+    /// When it was deleted, as in `2026-01-31T12:00:00Z`; left out if it was not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deleted: Option<String>,
     /// Whether its decisions are answered.
     mode: Mode,
     /// The number of the active version; null if there is none yet.
@@ -48,6 +53,8 @@ impl From<&Deployment> for DeploymentView {
         };
         Self {
             name: stored.name.clone(),
+            number: stored.id.0,
+            deleted: stored.deleted.map(|time| time.to_string()),
             mode: stored.mode,
             active: stored.active(),
             versions: stored.versions.iter().map(|version| version.number).collect(),
@@ -83,13 +90,31 @@ pub(crate) struct OracleBody {
     available: bool,
 }
 
+/// Which deployments to list.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ListParams {
+    /// Whether to list those that were deleted and whose decisions may still be in the log, instead of those there are.
+    #[serde(default)]
+    deleted: bool,
+}
+
 /// The deployments
-#[utoipa::path(get, path = "/v1/deployments", operation_id = "list_deployments", tag = "deployments", responses((status = 200, description = "The deployments", body = DeploymentList)))]
-pub(crate) async fn list(State(app): State<Arc<App>>) -> Response {
+#[utoipa::path(
+    get,
+    path = "/v1/deployments",
+    operation_id = "list_deployments",
+    tag = "deployments",
+    params(ListParams),
+    responses((status = 200, description = "The deployments", body = DeploymentList)),
+)]
+pub(crate) async fn list(State(app): State<Arc<App>>, Query(ListParams { deleted }): Query<ListParams>) -> Response {
     let now = app.deployments.now();
+    let view = |deployment: &Arc<Deployment>| DeploymentView::from(&**deployment);
     let mut deployments: Vec<DeploymentView> =
-        now.deployments.values().map(|deployment| DeploymentView::from(&**deployment)).collect();
-    deployments.sort_by(|a, b| a.name.cmp(&b.name));
+        if deleted { now.deleted.iter().map(view).collect() } else { now.deployments.values().map(view).collect() };
+    deployments.sort_by(|a, b| (&a.name, a.number).cmp(&(&b.name, b.number)));
     json(&DeploymentList { deployments })
 }
 
@@ -140,6 +165,9 @@ pub(crate) async fn put(
 }
 
 /// Delete a deployment; its decisions stay in the log until they expire
+///
+/// They can be read as before, by their ids and by the deployment's name. If there is a new deployment of the same name, give the
+/// `number` of the deleted one, which `GET /v1/deployments?deleted=true` lists.
 #[utoipa::path(
     delete,
     path = "/v1/deployments/{deployment}",

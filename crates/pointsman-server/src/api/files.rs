@@ -23,13 +23,19 @@ pub(crate) struct FileView {
     kind: &'static str,
 }
 
+/// The bytes of a file.
+#[derive(ToSchema)]
+#[schema(value_type = String, format = Binary)]
+#[allow(dead_code, reason = "it stands in the description of the interface")]
+struct Binary(Vec<u8>);
+
 /// Store a router or a compiled policy file; versions name it by its hash
 #[utoipa::path(
     post,
     path = "/v1/files",
     operation_id = "add_file",
     tag = "versions",
-    request_body(content = Vec<u8>, content_type = "application/octet-stream"),
+    request_body(content = inline(Binary), content_type = "application/octet-stream"),
     responses(
         (status = 201, description = "It is stored", body = FileView),
         (status = 422, description = "It is neither a router nor a policy, or damaged", body = Problem, content_type = "application/problem+json"),

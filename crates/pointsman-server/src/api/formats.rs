@@ -9,6 +9,7 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use pointsman_table::{Format, Need, ReadOptions};
 
+use super::attachments;
 use super::decide::{DecideRequest, Decided, Options};
 use super::parse_json;
 use super::problem::{Kind, Problem};
@@ -23,7 +24,7 @@ pub(crate) const NDJSON: &str = "application/x-ndjson";
 pub(crate) const ARROW: &str = "application/vnd.apache.arrow.stream";
 
 /// Decides the queries of a body with one JSON object per line; the answer has one per line, too.
-pub(crate) async fn ndjson(request: &DecideRequest<'_>, body: &[u8]) -> Result<Response, Problem> {
+pub(crate) async fn ndjson(request: &DecideRequest<'_>, body: &[u8], options: Options) -> Result<Response, Problem> {
     let lines: Vec<&[u8]> =
         body.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty()).collect();
     request.app.limits.check_rows(lines.len())?;
@@ -35,9 +36,9 @@ pub(crate) async fn ndjson(request: &DecideRequest<'_>, body: &[u8]) -> Result<R
         request.query(parse_json(line).map_err(in_line)?, &format!("/{row}"))
     };
     let queries = lines.iter().enumerate().map(query).collect::<Result<Vec<_>, _>>()?;
-    let decided = request.commit(queries, Options::default(), |row| format!("/{row}")).await?;
+    let decided = request.commit(queries, options, |row| format!("/{row}")).await?;
     let mut text = Vec::new();
-    for answer in decided.answers(Options::default()) {
+    for answer in decided.answers(options) {
         serde_json::to_writer(&mut text, &answer).map_err(|e| Problem::new(Kind::Internal, e.to_string()))?;
         text.push(b'\n');
     }
@@ -45,14 +46,17 @@ pub(crate) async fn ndjson(request: &DecideRequest<'_>, body: &[u8]) -> Result<R
 }
 
 /// Decides the queries of an Arrow IPC stream with the columns of a table, `prob_<class>` or `probs`; the answer is one, too.
-pub(crate) async fn arrow(request: &DecideRequest<'_>, body: Bytes) -> Result<Response, Problem> {
+pub(crate) async fn arrow(request: &DecideRequest<'_>, body: Bytes, options: Options) -> Result<Response, Problem> {
     let policy = Arc::clone(&request.version.policy);
     let most = request.app.limits.rows;
     let read = tokio::task::spawn_blocking(move || read_queries(&policy, body, most)).await;
-    let queries = read.map_err(|e| Problem::new(Kind::Internal, e.to_string()))??;
+    let queries = read.map_err(|e| match e.is_panic() {
+        true => Problem::new(Kind::Invalid, "the body: the Arrow stream is damaged"),
+        false => Problem::new(Kind::Internal, e.to_string()),
+    })??;
     request.app.limits.check_rows(queries.len())?;
-    let decided = request.commit(queries, Options::default(), |row| format!("/{row}")).await?;
-    let bytes = write_answers(&decided, &request.version)?;
+    let decided = request.commit(queries, options, |row| format!("/{row}")).await?;
+    let bytes = write_answers(&decided, &request.version, options)?;
     Ok(([(header::CONTENT_TYPE, ARROW)], bytes).into_response())
 }
 
@@ -65,9 +69,8 @@ fn read_queries(policy: &pointsman::Policy, body: Bytes, most: usize) -> Result<
         allow_empty: true,
         ..ReadOptions::default()
     };
-    let refuse = |e: pointsman_table::Error| Problem::new(Kind::Invalid, e.to_string());
-    let batches =
-        pointsman_table::batches_from("the body", Cursor::new(body), Format::Arrow, &options).map_err(refuse)?;
+    let batches = pointsman_table::batches_from("the body", Cursor::new(body.clone()), Format::Arrow, &options)
+        .map_err(refuse)?;
     // A list of probabilities has no names: it is in the order of the deployment's classes.
     let is_numbered = batches.classes().iter().enumerate().all(|(place, name)| *name == place.to_string());
     let is_in_order = is_numbered && batches.classes().len() == policy.classes().len();
@@ -107,12 +110,33 @@ fn read_queries(policy: &pointsman::Policy, body: Bytes, most: usize) -> Result<
             break;
         }
     }
+    attachments::attach(&body, &mut queries)?;
     Ok(queries)
 }
 
+/// Why a stream cannot be used, at its row if it is about one. What is said of flags and of Python is left out: a request has neither.
+fn refuse(error: pointsman_table::Error) -> Problem {
+    let without_flags = |reason: &str| {
+        let parts: Vec<&str> = reason.split("; ").filter(|part| !part.contains("--")).collect();
+        if parts.is_empty() { reason.to_owned() } else { parts.join("; ") }
+    };
+    match error {
+        pointsman_table::Error::Row { row, column, reason, .. } => {
+            let column = column.filter(|name| !name.contains('*')).map_or_else(String::new, |name| format!("/{name}"));
+            Problem::invalid(format!("/{}{column}", row.saturating_sub(1)), without_flags(&reason))
+        }
+        other => Problem::new(Kind::Invalid, without_flags(&other.to_string())),
+    }
+}
+
 /// The answers with the columns that `pointsman decide` writes, and the decisions' ids and version.
-fn write_answers(decided: &Decided, version: &Version) -> Result<Vec<u8>, Problem> {
-    let columns = table::answer_columns(&decided.answers(Options::default()), &version.names.actions);
+fn write_answers(decided: &Decided, version: &Version, options: Options) -> Result<Vec<u8>, Problem> {
+    let answers = decided.answers(options);
+    let mut columns = table::answer_columns(&answers, &version.names.actions);
+    columns.extend(table::answer_extras(&answers));
+    if options.explain {
+        columns.extend(table::explanation_columns(&answers));
+    }
     let (declared, values) = (table::declared(&columns), table::values(columns));
     let failed = |e: &dyn std::fmt::Display| Problem::new(Kind::Internal, format!("the answer cannot be written: {e}"));
     let batch = pointsman_table::record_batch(&declared, &values).map_err(|e| failed(&e))?;

@@ -3,6 +3,7 @@
 
 pub(crate) mod access;
 pub(crate) mod admin_log;
+mod attachments;
 pub(crate) mod decide;
 pub(crate) mod decisions;
 pub(crate) mod deployments;

@@ -51,6 +51,8 @@ pub(crate) enum Kind {
     MethodNotAllowed,
     /// The request does not fit the present state.
     Conflict,
+    /// The caller's id was given before with another query.
+    IdReused,
     /// The body or a batch is too large.
     TooLarge,
     /// The body is in a format that the endpoint does not read.
@@ -79,6 +81,9 @@ impl Kind {
                 (StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", "The address does not take this method")
             }
             Self::Conflict => (StatusCode::CONFLICT, "conflict", "The request does not fit the present state"),
+            Self::IdReused => {
+                (StatusCode::UNPROCESSABLE_ENTITY, "id-reused", "The id was given before with another query")
+            }
             Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "too-large", "The request is too large"),
             Self::UnsupportedType => {
                 (StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported-type", "The content type is not supported")
@@ -159,7 +164,8 @@ impl From<StoreError> for Problem {
                 ChangeError::NoDeployment(_) | ChangeError::NoVersion { .. } | ChangeError::NoKey(_),
             ) => Kind::NotFound,
             StoreError::Refused(_) => Kind::Conflict,
-            StoreError::Damaged(_) => Kind::Internal,
+            StoreError::IdReused { .. } => Kind::IdReused,
+            StoreError::Damaged(_) | StoreError::Missing(_) => Kind::Internal,
         };
         Self::new(kind, error.to_string())
     }

@@ -3,18 +3,19 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::extract::{FromRequest, Multipart, Path, Request, State};
+use axum::extract::{FromRequest, Multipart, Path, Query, Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use pointsman::Policy;
 use pointsman_table::RouterOrPolicy;
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use super::access::Caller;
 use super::problem::{Kind, Problem};
 use super::{json, parse_json};
 use crate::app::App;
+use crate::deployment::Names;
 use crate::store::{Change, NewVersion, Sha256, StoredDeployment, StoredVersion};
 
 /// A version as it is described to callers.
@@ -32,6 +33,10 @@ pub(crate) struct VersionView {
     task: String,
     /// When it was added, in microseconds since 1970.
     created: i64,
+    /// What callers must know, if requests are read differently since it was activated: its classes or features are not those of the
+    /// version before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warning: Option<String>,
 }
 
 /// The versions of a deployment.
@@ -58,6 +63,19 @@ pub(crate) struct VersionBody {
     /// Whether it becomes the active version at once.
     #[serde(default)]
     activate: bool,
+    /// Whether it becomes the active version even if it has other classes or features, so that requests are read differently.
+    #[serde(default)]
+    force: bool,
+}
+
+/// How a version is activated.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ActivateParams {
+    /// Whether it is activated even if it has other classes or features, so that requests are read differently.
+    #[serde(default)]
+    force: bool,
 }
 
 /// What a request to add a version contains.
@@ -67,6 +85,7 @@ struct Parts {
     policy: Option<Vec<u8>>,
     task: Option<String>,
     activate: bool,
+    force: bool,
 }
 
 fn view(deployment: &StoredDeployment, version: &StoredVersion) -> VersionView {
@@ -77,6 +96,7 @@ fn view(deployment: &StoredDeployment, version: &StoredVersion) -> VersionView {
         policy: version.policy.to_string(),
         task: version.task.clone(),
         created: version.created.0,
+        warning: None,
     }
 }
 
@@ -88,6 +108,35 @@ fn one(app: &App, name: &str, number: u32) -> Result<VersionView, Problem> {
         .version(number)
         .ok_or_else(|| Problem::new(Kind::NotFound, format!("deployment {name:?} has no version {number}")))?;
     Ok(view(&deployment.stored, version))
+}
+
+/// The names of the version that decides now.
+fn active_names(app: &App, name: &str) -> Option<Arc<Names>> {
+    Some(Arc::clone(&app.deployments.find(name)?.active.as_ref()?.names))
+}
+
+/// A version that decides now, with a warning if it reads requests differently from the one before.
+fn activated(app: &App, name: &str, number: u32, before: Option<Arc<Names>>) -> Result<VersionView, Problem> {
+    let mut view = one(app, name, number)?;
+    let now = active_names(app, name).filter(|_| view.active);
+    view.warning = now.zip(before).and_then(|(now, before)| now.difference(&before)).map(|difference| {
+        format!("requests are read differently from now on: there are {difference}; callers that send lists must change them")
+    });
+    Ok(view)
+}
+
+/// Says why a version is not activated, if it is because of its classes or features.
+fn explained(problem: Problem, name: &str, new: Option<&Names>, active: Option<&Names>) -> Problem {
+    match new.zip(active).and_then(|(new, active)| new.difference(active)) {
+        Some(difference) if problem.status == StatusCode::CONFLICT.as_u16() => {
+            let detail = format!(
+                "the version has {difference}, so that requests to {name:?} would be read differently: lists of numbers would be \
+                 misread or refused. If callers know, activate it with force=true (`--force`)"
+            );
+            Problem::new(Kind::Conflict, detail)
+        }
+        _ => problem,
+    }
 }
 
 /// The versions of a deployment
@@ -107,8 +156,9 @@ pub(crate) async fn list(State(app): State<Arc<App>>, Path(name): Path<String>) 
 
 /// Add a version: a router with a task, or a compiled policy
 ///
-/// Files are named by the hash of one that was stored, or uploaded as `multipart/form-data` with the fields `router` or `policy`, `task`
-/// and `activate`.
+/// Files are named by the hash of one that was stored, or uploaded as `multipart/form-data` with the fields `router` or `policy`, `task`,
+/// `activate` and `force`. A version whose classes or features are not those of the active one would change what the numbers of a request
+/// mean: it is activated only with `force`, and the answer then has a `warning`.
 #[utoipa::path(
     post,
     path = "/v1/deployments/{deployment}/versions",
@@ -119,6 +169,7 @@ pub(crate) async fn list(State(app): State<Arc<App>>, Path(name): Path<String>) 
     responses(
         (status = 201, description = "It was added", body = VersionView),
         (status = 200, description = "The newest version is the same", body = VersionView),
+        (status = 409, description = "It has other classes or features than the active version; nothing was added", body = Problem, content_type = "application/problem+json"),
         (status = 422, description = "A file or the task cannot be used", body = Problem, content_type = "application/problem+json"),
     ),
 )]
@@ -138,12 +189,15 @@ pub(crate) async fn add(
         let body = Bytes::from_request(request, &()).await.map_err(unreadable)?;
         by_hash(&app, parse_json(&body)?).await?
     };
-    let activate = parts.activate;
-    let version = app.compile(parts.router, parts.policy, parts.task).await?;
-    let changed = app.change(Change::AddVersion { deployment: name.clone(), version, activate }, &caller.name).await?;
+    let Parts { router, policy, task, activate, force } = parts;
+    let Compiled { version, names } = app.compile(router, policy, task).await?;
+    let before = active_names(&app, &name);
+    let change = Change::AddVersion { deployment: name.clone(), version, activate, force };
+    let changed = app.change(change, &caller.name).await;
+    let changed = changed.map_err(|problem| explained(problem, &name, Some(&names), before.as_deref()))?;
     let number = changed.version.ok_or_else(|| Problem::new(Kind::Internal, "the version has no number"))?;
     let status = if changed.created { StatusCode::CREATED } else { StatusCode::OK };
-    Ok((status, json(&one(&app, &name, number)?)).into_response())
+    Ok((status, json(&activated(&app, &name, number, before)?)).into_response())
 }
 
 fn unreadable(error: impl std::fmt::Display) -> Problem {
@@ -163,9 +217,10 @@ async fn multipart(request: Request) -> Result<Parts, Problem> {
             "router" => parts.router = Some(field.bytes().await.map_err(too_large)?.to_vec()),
             "policy" => parts.policy = Some(field.bytes().await.map_err(too_large)?.to_vec()),
             "task" => parts.task = Some(field.text().await.map_err(too_large)?),
-            "activate" => parts.activate = field.text().await.map_err(too_large)?.trim() == "true",
+            "activate" => parts.activate = flag("/activate", &field.text().await.map_err(too_large)?)?,
+            "force" => parts.force = flag("/force", &field.text().await.map_err(too_large)?)?,
             other => {
-                let detail = format!("there is no field {other:?}: give router or policy, task, activate");
+                let detail = format!("there is no field {other:?}: give router or policy, task, activate, force");
                 return Err(Problem::invalid(format!("/{other}"), detail));
             }
         }
@@ -173,9 +228,15 @@ async fn multipart(request: Request) -> Result<Parts, Problem> {
     Ok(parts)
 }
 
+/// A field of a form that is true or false.
+fn flag(pointer: &str, text: &str) -> Result<bool, Problem> {
+    let text = text.trim();
+    text.parse().map_err(|_| Problem::invalid(pointer, format!("{text:?} is neither true nor false")))
+}
+
 async fn by_hash(app: &App, body: VersionBody) -> Result<Parts, Problem> {
-    let VersionBody { router, policy, task, activate } = body;
-    let mut parts = Parts { task, activate, ..Parts::default() };
+    let VersionBody { router, policy, task, activate, force } = body;
+    let mut parts = Parts { task, activate, force, ..Parts::default() };
     for (field, hash, slot) in [("/router", router, &mut parts.router), ("/policy", policy, &mut parts.policy)] {
         let Some(text) = hash else { continue };
         let hash: Sha256 = text.parse().map_err(|reason: String| Problem::invalid(field, reason))?;
@@ -187,6 +248,14 @@ async fn by_hash(app: &App, body: VersionBody) -> Result<Parts, Problem> {
     Ok(parts)
 }
 
+/// A version that is ready to be added.
+#[derive(Debug)]
+pub(crate) struct Compiled {
+    pub(crate) version: NewVersion,
+    /// What the numbers in its requests and its log stand for.
+    pub(crate) names: Names,
+}
+
 impl App {
     /// Checks the files of a version, compiles it and stores them.
     pub(crate) async fn compile(
@@ -194,7 +263,7 @@ impl App {
         router: Option<Vec<u8>>,
         policy: Option<Vec<u8>>,
         task: Option<String>,
-    ) -> Result<NewVersion, Problem> {
+    ) -> Result<Compiled, Problem> {
         let (bytes, field) = match (router, policy) {
             (Some(bytes), None) => (bytes, "/router"),
             (None, Some(bytes)) => (bytes, "/policy"),
@@ -202,15 +271,15 @@ impl App {
         };
         let work = move || compile_files(&bytes, field, task.as_deref()).map(|compiled| (bytes, compiled));
         let done = tokio::task::spawn_blocking(work).await;
-        let (given, (compiled, task)) = done.map_err(|e| Problem::new(Kind::Internal, e.to_string()))??;
+        let (given, (compiled, task, names)) = done.map_err(|e| Problem::new(Kind::Internal, e.to_string()))??;
         let router = if field == "/router" { Some(self.store.add_file(given).await?) } else { None };
         let policy = self.store.add_file(compiled).await?;
-        Ok(NewVersion { router, policy, task })
+        Ok(Compiled { version: NewVersion { router, policy, task, signature: Some(names.signature()) }, names })
     }
 }
 
 /// The compiled policy of a router and a task, or of a compiled policy and, if there is one, a task with other prices.
-fn compile_files(bytes: &[u8], field: &'static str, task: Option<&str>) -> Result<(Vec<u8>, String), Problem> {
+fn compile_files(bytes: &[u8], field: &'static str, task: Option<&str>) -> Result<(Vec<u8>, String, Names), Problem> {
     let parsed = pointsman_table::parse_router_or_policy(bytes).map_err(|e| Problem::invalid(field, e.to_string()))?;
     let task =
         task.map(pointsman_table::parse_task).transpose().map_err(|e| Problem::invalid("/task", e.to_string()))?;
@@ -231,10 +300,13 @@ fn compile_files(bytes: &[u8], field: &'static str, task: Option<&str>) -> Resul
         _ => return Err(Problem::invalid(field, "this is a compiled policy: give it as policy")),
     };
     let compiled = pointsman_table::policy_bytes(&policy).map_err(|e| Problem::invalid(field, e.to_string()))?;
-    Ok((compiled, pointsman_table::task_text(policy.task())))
+    Ok((compiled, pointsman_table::task_text(policy.task()), Names::new(&policy)))
 }
 
 /// Make a version the active one
+///
+/// A version whose classes or features are not those of the active one would change what the numbers of a request mean: it is activated
+/// only with `force`, and the answer then has a `warning`.
 #[utoipa::path(
     post,
     path = "/v1/deployments/{deployment}/versions/{version}/activate",
@@ -242,22 +314,35 @@ fn compile_files(bytes: &[u8], field: &'static str, task: Option<&str>) -> Resul
     params(
         ("deployment" = String, Path, description = "The deployment's name"),
         ("version" = u32, Path, description = "The version's number"),
+        ActivateParams,
     ),
     responses(
         (status = 200, description = "It decides now", body = VersionView),
+        (status = 409, description = "It has other classes or features than the active version", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "There is no such version", body = Problem, content_type = "application/problem+json"),
     ),
 )]
 pub(crate) async fn activate(
     State(app): State<Arc<App>>,
     Path((name, version)): Path<(String, u32)>,
+    Query(ActivateParams { force }): Query<ActivateParams>,
     caller: Caller,
 ) -> Result<Response, Problem> {
-    app.change(Change::Activate { deployment: name.clone(), version }, &caller.name).await?;
-    Ok(json(&one(&app, &name, version)?))
+    let before = active_names(&app, &name);
+    if let Err(problem) = app.change(Change::Activate { deployment: name.clone(), version, force }, &caller.name).await
+    {
+        let new = match app.deployments.find(&name) {
+            Some(deployment) => app.deployments.names(&deployment, version).await?,
+            None => None,
+        };
+        return Err(explained(problem, &name, new.as_deref(), before.as_deref()));
+    }
+    Ok(json(&activated(&app, &name, version, before)?))
 }
 
 /// Activate the version that was active before
+///
+/// The answer has a `warning` if that one has other classes or features.
 #[utoipa::path(
     post,
     path = "/v1/deployments/{deployment}/rollback",
@@ -273,7 +358,8 @@ pub(crate) async fn roll_back(
     Path(name): Path<String>,
     caller: Caller,
 ) -> Result<Response, Problem> {
+    let before = active_names(&app, &name);
     let changed = app.change(Change::RollBack { deployment: name.clone() }, &caller.name).await?;
     let number = changed.version.ok_or_else(|| Problem::new(Kind::Internal, "no version is active"))?;
-    Ok(json(&one(&app, &name, number)?))
+    Ok(json(&activated(&app, &name, number, before)?))
 }

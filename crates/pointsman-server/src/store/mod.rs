@@ -45,6 +45,20 @@ pub enum StoreError {
     /// A change was refused.
     #[error(transparent)]
     Refused(#[from] ChangeError),
+    /// A caller's id was given before, with another query.
+    #[error(
+        "the id {id:?} was given before with another query: an id names one query, so that sending it again gives the first \
+         decision; give this query an id of its own"
+    )]
+    IdReused {
+        /// The place of the record among those that were to be committed together.
+        row: usize,
+        /// The id.
+        id: String,
+    },
+    /// There is no store at this address.
+    #[error("{0}: there is no store; `pointsman serve` makes one")]
+    Missing(String),
     /// What is stored contradicts itself.
     #[error("the store is damaged: {0}")]
     Damaged(String),
@@ -53,8 +67,17 @@ pub enum StoreError {
 /// A place where the service keeps its state. Several threads and, for some stores, several processes use it at once.
 pub trait Store: std::fmt::Debug + Send + Sync {
     /// Commits decisions to the log, all of them or none. A record whose caller has already asked for the same id is not written:
-    /// the first decision is returned instead. When the reply is there, the decisions survive the end of the process.
-    fn append(&self, records: Arc<Vec<Record>>) -> Reply<'_, Vec<Appended>>;
+    /// the first decision is returned instead. If that was on another query, nothing is written ([`StoreError::IdReused`]). When the
+    /// reply is there, the decisions survive the end of the process.
+    ///
+    /// Queries are compared if both were decided by the same version, or the first one by one of `alike`, the versions with the same
+    /// classes and features.
+    fn append_alike(&self, records: Arc<Vec<Record>>, alike: Arc<[u32]>) -> Reply<'_, Vec<Appended>>;
+
+    /// The same where only queries of one version are compared.
+    fn append(&self, records: Arc<Vec<Record>>) -> Reply<'_, Vec<Appended>> {
+        self.append_alike(records, Arc::default())
+    }
 
     /// The decision of an id.
     fn decision(&self, id: Uuid) -> Reply<'_, Option<Record>>;

@@ -12,6 +12,8 @@ const MAX_ROWS_PER_COMMIT: usize = 1024;
 /// Records to be committed, and who waits for it.
 pub(super) struct Append {
     pub(super) records: Arc<Vec<Record>>,
+    /// The versions whose queries are compared with those of the records.
+    pub(super) alike: Arc<[u32]>,
     reply: oneshot::Sender<Result<Vec<Appended>, StoreError>>,
     /// The places of the records in the queue, which become free after the commit.
     places: OwnedSemaphorePermit,
@@ -21,7 +23,7 @@ impl Append {
     /// Tells whoever waits. By then, the records are given up and their places are free, so that whatever follows does not find them
     /// still waiting.
     fn answer(self, outcome: Result<Vec<Appended>, StoreError>) {
-        let Self { records, reply, places } = self;
+        let Self { records, reply, places, .. } = self;
         drop((records, places));
         // Nobody waits if the caller has gone; the decision is in the log all the same.
         let _ = reply.send(outcome);
@@ -50,14 +52,18 @@ impl Queue {
     }
 
     /// Waits until the writer has committed the records, or refuses them at once if the queue is full.
-    pub(super) async fn append(&self, records: Arc<Vec<Record>>) -> Result<Vec<Appended>, StoreError> {
+    pub(super) async fn append(
+        &self,
+        records: Arc<Vec<Record>>,
+        alike: Arc<[u32]>,
+    ) -> Result<Vec<Appended>, StoreError> {
         let full = || StoreError::QueueFull { limit: self.limit };
         let closed = || StoreError::Unavailable("it is closed".to_owned());
         let rows = u32::try_from(records.len()).map_err(|_| full())?;
         let places = Arc::clone(&self.places).try_acquire_many_owned(rows).map_err(|_| full())?;
         let (reply, answer) = oneshot::channel();
         let sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner).clone().ok_or_else(closed)?;
-        sender.try_send(Append { records, reply, places }).map_err(|_| full())?;
+        sender.try_send(Append { records, alike, reply, places }).map_err(|_| full())?;
         drop(sender);
         answer.await.map_err(|_| closed())?
     }
@@ -98,12 +104,15 @@ impl Waiting {
     }
 }
 
+/// What became of each request of a batch: its records are written, or refused without keeping the others from being written.
+pub(super) type Outcomes = Vec<Result<Vec<Appended>, StoreError>>;
+
 /// Tells everybody of a batch how its commit went.
-pub(super) fn reply(batch: Vec<Append>, outcome: Result<Vec<Vec<Appended>>, StoreError>) {
+pub(super) fn reply(batch: Vec<Append>, outcome: Result<Outcomes, StoreError>) {
     match outcome {
         Ok(appended) => {
             for (append, appended) in batch.into_iter().zip(appended) {
-                append.answer(Ok(appended));
+                append.answer(appended);
             }
         }
         Err(error) => {

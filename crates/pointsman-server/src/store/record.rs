@@ -76,6 +76,14 @@ impl Record {
     }
 }
 
+/// Whether an id was given before with another query than now. Where the versions differ in classes or features, nobody can say.
+pub(super) fn is_reused(first: &Record, now: &Record, alike: &[u32]) -> bool {
+    let is_comparable = first.version == now.version || alike.contains(&first.version);
+    let same =
+        |a: &[f64], b: &[f64]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a == b || a.is_nan() && b.is_nan());
+    is_comparable && !(same(&first.prediction, &now.prediction) && same(&first.features, &now.features))
+}
+
 impl Outcome {
     /// The action that the policy chose, whether or not it was answered.
     #[must_use]

@@ -153,6 +153,9 @@ pub struct StoredDeployment {
     /// What a configuration asked for last, if one names the deployment.
     #[serde(default)]
     pub configured: Option<Configured>,
+    /// When it was deleted, if it was.
+    #[serde(default)]
+    pub deleted: Option<Time>,
 }
 
 /// What a configuration asks of a deployment. It is done when it differs from what was asked last, so that a later rollback or change of
@@ -179,6 +182,14 @@ impl StoredDeployment {
     pub fn version(&self, number: u32) -> Option<&StoredVersion> {
         self.versions.iter().find(|version| version.number == number)
     }
+
+    /// The versions with the same classes and features as the active one, which is one of them.
+    #[must_use]
+    pub fn alike(&self) -> Vec<u32> {
+        let signature = self.active().and_then(|number| self.version(number)?.signature);
+        let is_alike = |version: &&StoredVersion| signature.is_some() && version.signature == signature;
+        self.versions.iter().filter(is_alike).map(|version| version.number).collect()
+    }
 }
 
 /// A policy version: immutable.
@@ -192,6 +203,9 @@ pub struct StoredVersion {
     pub policy: Sha256,
     /// The task, as the text of a task file.
     pub task: String,
+    /// The hash of its classes and features in their order, which say what the numbers of a request mean.
+    #[serde(default)]
+    pub signature: Option<Sha256>,
     /// When it was created.
     pub created: Time,
 }
@@ -205,6 +219,8 @@ pub struct NewVersion {
     pub policy: Sha256,
     /// The task, as the text of a task file.
     pub task: String,
+    /// The hash of its classes and features in their order.
+    pub signature: Option<Sha256>,
 }
 
 /// An access key, without its secret.
@@ -239,6 +255,9 @@ pub struct Registry {
     last_deployment: i64,
     /// The deployments, by name.
     pub deployments: Vec<StoredDeployment>,
+    /// Deployments that were deleted and whose decisions may still be in the log, oldest first.
+    #[serde(default)]
+    pub deleted: Vec<StoredDeployment>,
     /// The keys, oldest first.
     pub keys: Vec<Key>,
 }
@@ -263,10 +282,15 @@ pub enum Change {
         /// Its version, which becomes the active one.
         version: NewVersion,
     },
-    /// Deletes a deployment. Its decisions stay in the log until they expire.
+    /// Deletes a deployment. Its decisions stay in the log until they expire, and its versions with them.
     DeleteDeployment {
         /// Its name.
         name: String,
+    },
+    /// Forgets the deployments that were deleted before this time.
+    ForgetDeleted {
+        /// The time.
+        before: Time,
     },
     /// Adds a version to a deployment, unless its newest one is the same, and activates it if asked to.
     AddVersion {
@@ -276,6 +300,8 @@ pub enum Change {
         version: NewVersion,
         /// Whether it becomes the active one.
         activate: bool,
+        /// Whether it becomes the active one even if its classes or features are others than those of the active one.
+        force: bool,
     },
     /// Activates a version.
     Activate {
@@ -283,6 +309,8 @@ pub enum Change {
         deployment: String,
         /// The version's number.
         version: u32,
+        /// Whether it is done even if its classes or features are others than those of the active one.
+        force: bool,
     },
     /// Activates the version that was active before the present one.
     RollBack {
@@ -329,11 +357,16 @@ impl Change {
                 format!("configure {name}: mode {}, policy {}", mode.name(), version.policy)
             }
             Self::DeleteDeployment { name } => format!("delete deployment {name}"),
-            Self::AddVersion { deployment, version, activate } => {
+            Self::ForgetDeleted { before } => format!("forget deployments that were deleted before {before}"),
+            Self::AddVersion { deployment, version, activate, force } => {
                 let then = if *activate { " and activate it" } else { "" };
-                format!("add version to {deployment}: policy {}{then}", version.policy)
+                let forced = if *activate && *force { ", with whatever classes and features" } else { "" };
+                format!("add version to {deployment}: policy {}{then}{forced}", version.policy)
             }
-            Self::Activate { deployment, version } => format!("activate version {version} of {deployment}"),
+            Self::Activate { deployment, version, force } => {
+                let forced = if *force { ", with whatever classes and features" } else { "" };
+                format!("activate version {version} of {deployment}{forced}")
+            }
             Self::RollBack { deployment } => format!("roll {deployment} back"),
             Self::SetOracle { deployment, oracle, available } => {
                 format!(
@@ -377,6 +410,12 @@ pub enum ChangeError {
     /// No version was active before the present one.
     #[error("no version of {0:?} was active before the present one: activate one by its number")]
     NothingBefore(String),
+    /// The version to be activated has other classes or features than the active one.
+    #[error(
+        "the version has other classes or features than the active version of {0:?}: requests would be read differently; \
+         force it if callers know"
+    )]
+    OtherSignature(String),
     /// A key has this name.
     #[error("there is a key {0:?} already: choose another name, or disable it first")]
     KeyExists(String),
@@ -412,22 +451,32 @@ impl Registry {
                 self.find(&name)?.configure(mode, version, now)
             }
             Change::DeleteDeployment { name } => {
-                self.find(&name)?;
-                self.deployments.retain(|deployment| deployment.name != name);
+                self.find(&name)?.deleted = Some(now);
+                self.deleted.extend(self.deployments.extract_if(.., |deployment| deployment.name == name));
                 Changed::default()
             }
-            Change::AddVersion { deployment, version, activate } => {
+            Change::ForgetDeleted { before } => {
+                self.deleted.retain(|deployment| deployment.deleted.is_some_and(|time| time >= before));
+                Changed::default()
+            }
+            Change::AddVersion { deployment, version, activate, force } => {
                 let deployment = self.find(&deployment)?;
+                if activate && !force {
+                    deployment.check_signature(version.signature)?;
+                }
                 let changed = deployment.add_version(version, now);
                 if let Some(number) = changed.version.filter(|_| activate) {
                     deployment.activate(number);
                 }
                 changed
             }
-            Change::Activate { deployment: name, version } => {
+            Change::Activate { deployment: name, version, force } => {
                 let deployment = self.find(&name)?;
-                if deployment.version(version).is_none() {
+                let Some(found) = deployment.version(version) else {
                     return Err(ChangeError::NoVersion { deployment: name, version });
+                };
+                if !force {
+                    deployment.check_signature(found.signature)?;
                 }
                 deployment.activate(version);
                 Changed { version: Some(version), created: false }
@@ -478,6 +527,7 @@ impl Registry {
             versions: Vec::new(),
             created: now,
             configured: None,
+            deleted: None,
         });
         self.deployments.sort_by(|a, b| a.name.cmp(&b.name));
         Changed { version: None, created: true }
@@ -504,13 +554,22 @@ impl StoredDeployment {
 
     /// Adds a version, unless the newest one is the same.
     fn add_version(&mut self, version: NewVersion, now: Time) -> Changed {
-        let NewVersion { router, policy, task } = version;
+        let NewVersion { router, policy, task, signature } = version;
         if let Some(newest) = self.versions.last().filter(|newest| newest.policy == policy && newest.router == router) {
             return Changed { version: Some(newest.number), created: false };
         }
         let number = self.versions.last().map_or(1, |newest| newest.number + 1);
-        self.versions.push(StoredVersion { number, router, policy, task, created: now });
+        self.versions.push(StoredVersion { number, router, policy, task, signature, created: now });
         Changed { version: Some(number), created: true }
+    }
+
+    /// Refuses a version whose requests would be read differently from those of the active one.
+    fn check_signature(&self, new: Option<Sha256>) -> Result<(), ChangeError> {
+        let active = self.active().and_then(|number| self.version(number)?.signature);
+        match (active, new) {
+            (Some(active), Some(new)) if active != new => Err(ChangeError::OtherSignature(self.name.clone())),
+            _ => Ok(()),
+        }
     }
 
     /// Makes a version the active one, unless it is.
@@ -542,11 +601,11 @@ mod tests {
     use super::*;
 
     fn version(task: &str) -> NewVersion {
-        NewVersion { router: None, policy: Sha256::of(task.as_bytes()), task: task.to_owned() }
+        NewVersion { router: None, policy: Sha256::of(task.as_bytes()), task: task.to_owned(), signature: None }
     }
 
     fn add(task: &str) -> Change {
-        Change::AddVersion { deployment: "d".to_owned(), version: version(task), activate: true }
+        Change::AddVersion { deployment: "d".to_owned(), version: version(task), activate: true, force: false }
     }
 
     fn with_deployment() -> Registry {
@@ -608,6 +667,46 @@ mod tests {
         registry.apply(Change::PutDeployment { name: "d".to_owned(), mode: Some(Mode::Shadow) }, Time(3)).unwrap();
         assert!(registry.deployments[0].id > first);
         assert_eq!(registry.deployments[0].mode, Mode::Shadow);
+    }
+
+    #[test]
+    fn deleted_deployments_are_remembered_until_they_are_forgotten() {
+        let mut registry = with_deployment();
+        registry.apply(add("a"), Time(2)).unwrap();
+        registry.apply(Change::DeleteDeployment { name: "d".to_owned() }, Time(3)).unwrap();
+        assert!(registry.deployment("d").is_none());
+        let [deleted] = registry.deleted.as_slice() else { panic!("{:?}", registry.deleted) };
+        assert_eq!((deleted.deleted, deleted.versions.len()), (Some(Time(3)), 1));
+        registry.apply(Change::ForgetDeleted { before: Time(3) }, Time(4)).unwrap();
+        assert_eq!(registry.deleted.len(), 1);
+        registry.apply(Change::ForgetDeleted { before: Time(4) }, Time(5)).unwrap();
+        assert!(registry.deleted.is_empty());
+    }
+
+    #[test]
+    fn versions_with_other_classes_are_activated_by_force_only() {
+        let mut registry = with_deployment();
+        let signed =
+            |task: &str, classes: &str| NewVersion { signature: Some(Sha256::of(classes.as_bytes())), ..version(task) };
+        let add = |task: &str, classes: &str, activate: bool, force: bool| {
+            let (deployment, version) = ("d".to_owned(), signed(task, classes));
+            Change::AddVersion { deployment, version, activate, force }
+        };
+        let activate = |version: u32, force: bool| Change::Activate { deployment: "d".to_owned(), version, force };
+        let refused = Err(ChangeError::OtherSignature("d".to_owned()));
+        registry.apply(add("a", "no, yes", true, false), Time(2)).unwrap();
+        let before = registry.clone();
+        assert_eq!(registry.apply(add("b", "yes, no", true, false), Time(3)), refused);
+        assert_eq!(registry, before, "nothing was added");
+        registry.apply(add("b", "yes, no", false, false), Time(3)).unwrap();
+        assert_eq!(registry.apply(activate(2, false), Time(4)), refused);
+        assert_eq!(registry.deployments[0].alike(), [1]);
+        registry.apply(activate(2, true), Time(5)).unwrap();
+        assert_eq!(registry.deployments[0].alike(), [2]);
+        // Going back is always possible.
+        registry.apply(Change::RollBack { deployment: "d".to_owned() }, Time(6)).unwrap();
+        registry.apply(add("c", "no, yes", true, false), Time(7)).unwrap();
+        assert_eq!(registry.deployments[0].alike(), [1, 3]);
     }
 
     #[test]

@@ -30,6 +30,14 @@ pub enum StoreUrlError {
     /// It is of another kind.
     #[error("not an address of a store: give sqlite: and a path, or postgres://user:password@host:5432/database")]
     Kind,
+    /// The path is empty.
+    #[error("sqlite: without a path keeps nothing: give one, as in sqlite:pointsman.db")]
+    NoPath,
+    /// The path is something that SQLite takes for another thing than a file.
+    #[error(
+        "{0:?} is not the path of a file: give one, as in sqlite:pointsman.db or sqlite:/var/lib/pointsman/pointsman.db"
+    )]
+    NotAFile(String),
     /// It is not an address of PostgreSQL.
     #[error("not an address of PostgreSQL: {0}")]
     Postgres(String),
@@ -47,10 +55,32 @@ impl StoreUrl {
         })
     }
 
+    /// Whether there is a store.
+    ///
+    /// # Errors
+    /// If there is no connection.
+    pub async fn exists(&self) -> Result<bool, StoreError> {
+        match self {
+            Self::Sqlite(path) => Ok(std::path::Path::new(path).exists()),
+            Self::Postgres(url) => postgres::exists_at(url).await,
+        }
+    }
+
+    /// Makes an empty store, unless there is one.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub async fn make(&self) -> Result<(), StoreError> {
+        match self {
+            Self::Sqlite(path) => sqlite::make_at(path),
+            Self::Postgres(url) => postgres::make_at(url).await,
+        }
+    }
+
     /// Reads the registry, also while services use the store.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// If there is no store, or it cannot be read.
     pub async fn registry(&self) -> Result<Registry, StoreError> {
         match self {
             Self::Sqlite(path) => sqlite::registry_at(path),
@@ -61,7 +91,7 @@ impl StoreUrl {
     /// Changes the registry, also while services use the store, which then follow within a second.
     ///
     /// # Errors
-    /// If it cannot be written or the change is refused.
+    /// If there is no store, it cannot be written or the change is refused.
     pub async fn change(&self, change: Change, by: &str) -> Result<Changed, StoreError> {
         match self {
             Self::Sqlite(path) => sqlite::change_at(path, change, by),
@@ -75,7 +105,16 @@ impl FromStr for StoreUrl {
 
     fn from_str(text: &str) -> Result<Self, StoreUrlError> {
         if let Some(path) = text.strip_prefix("sqlite:") {
-            return Ok(Self::Sqlite(path.to_owned()));
+            // Others write three slashes before an absolute path; with two, SQLite would put the file into the root folder.
+            let path = if path.starts_with("///") { &path[2..] } else { path };
+            return match path {
+                "" => Err(StoreUrlError::NoPath),
+                _ if path.starts_with("//") || path.starts_with("file:") || path.starts_with(':') => {
+                    Err(StoreUrlError::NotAFile(path.to_owned()))
+                }
+                _ if path.ends_with('/') => Err(StoreUrlError::NotAFile(path.to_owned())),
+                _ => Ok(Self::Sqlite(path.to_owned())),
+            };
         }
         if text.starts_with("postgres://") || text.starts_with("postgresql://") {
             let url = text.parse().map_err(StoreUrlError::Postgres)?;
@@ -98,6 +137,23 @@ impl fmt::Display for StoreUrl {
         match self {
             Self::Sqlite(path) => write!(f, "sqlite:{path}"),
             Self::Postgres(url) => url.fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_that_are_no_files_are_refused() {
+        for good in ["sqlite:pointsman.db", "sqlite:/var/lib/p.db", "sqlite:./p.db"] {
+            assert_eq!(good.parse::<StoreUrl>().unwrap().to_string(), good);
+        }
+        assert_eq!("sqlite:///var/p.db".parse(), Ok(StoreUrl::Sqlite("/var/p.db".to_owned())));
+        assert_eq!("sqlite:".parse::<StoreUrl>(), Err(StoreUrlError::NoPath));
+        for bad in ["sqlite://p.db", "sqlite::memory:", "sqlite:file:p.db?mode=memory", "sqlite:folder/"] {
+            assert!(matches!(bad.parse::<StoreUrl>(), Err(StoreUrlError::NotAFile(_))), "{bad}");
         }
     }
 }

@@ -18,9 +18,11 @@ Every address of `pointsman serve`, as `/openapi.json` describes it. The chapter
 - Bodies and answers are JSON unless an endpoint says otherwise.
 - What is refused has the status of its reason and a problem document (RFC 9457, `application/problem+json`): `type`, `title`, `status`,
   `detail`, and `pointer`, the field that is wrong.
-- Callers send `Authorization: Bearer pk_…`. On a loopback address no key is needed until there is one. 401 means that the key is missing or
-  unknown, 403 that it lacks the scope, 429 that it makes too many requests. `admin` includes all scopes.
+- Callers send `Authorization: Bearer pk_…`. On a loopback address no key is needed until there is one; disabling the last key
+  opens nothing. 401 means that the key is missing or unknown, 403 that it lacks the scope, 429 that it makes too many requests. `admin`
+  includes all scopes.
 - 503 has the header `Retry-After`: nothing was committed, and the request can be sent again.
+- Unknown fields of a body are refused (422), and unknown parameters of an address that takes some: a mistyped one is not ignored.
 
 <!-- Written by a test of crates/pointsman-server, which says how if the page is stale. -->
 ";
@@ -44,6 +46,65 @@ async fn the_page_of_the_interface_is_current() {
     }
     let current = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(current == page, "docs/api.md is not what /openapi.json describes; write it anew:\n    {RENEW}");
+}
+
+/// Whether a value is what a schema allows, as far as this interface uses schemas.
+fn fits(value: &Value, schema: &Value, document: &Value) -> bool {
+    if let Some(name) = schema["$ref"].as_str().and_then(|name| name.rsplit('/').next()) {
+        return fits(value, &document["components"]["schemas"][name], document);
+    }
+    for choice in ["oneOf", "anyOf"] {
+        if schema[choice].is_array() {
+            return items(&schema[choice]).any(|one| fits(value, one, document));
+        }
+    }
+    let is_kind = |kind: &Value| match kind.as_str().unwrap_or_default() {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "number" => value.is_number(),
+        "integer" => value.is_i64(),
+        "string" => value.is_string(),
+        "boolean" => value.is_boolean(),
+        kind => kind == "null" && value.is_null(),
+    };
+    let is_allowed = match &schema["type"] {
+        Value::Null => true,
+        Value::Array(kinds) => kinds.iter().any(is_kind),
+        kind => is_kind(kind),
+    };
+    let has_fields = items(&schema["required"]).all(|name| !value[name.as_str().unwrap_or_default()].is_null());
+    let fields = entries(value).all(|(name, field)| match &schema["properties"][name] {
+        Value::Null if schema["additionalProperties"].is_object() => {
+            fits(field, &schema["additionalProperties"], document)
+        }
+        // A type with fields has no others; one without may have any.
+        Value::Null => !schema["properties"].is_object(),
+        known => fits(field, known, document),
+    });
+    is_allowed && has_fields && fields && items(value).all(|item| fits(item, &schema["items"], document))
+}
+
+#[tokio::test]
+async fn examples_are_what_their_schemas_allow() {
+    let service = Service::new().await;
+    let document = service.get("/openapi.json").await.ok();
+    let mut examples = 0;
+    for (path, methods) in entries(&document["paths"]) {
+        for (method, operation) in entries(methods) {
+            let body = &operation["requestBody"]["content"]["application/json"];
+            if !body.is_null() {
+                assert!(fits(&body["example"], &body["schema"], &document), "{method} {path}: {body}");
+                examples += 1;
+            }
+        }
+    }
+    assert!(examples >= 6, "{examples}");
+    let probs = &document["components"]["schemas"]["DecideBody"]["properties"]["probs"];
+    for (value, is_allowed) in [("[0.5, 0.5]", true), (r#"{"a": 0.5}"#, true), ("[\"a\"]", false), ("0.5", false)] {
+        assert_eq!(fits(&serde_json::from_str(value).unwrap(), probs, &document), is_allowed, "{value}: {probs}");
+    }
+    let file = &document["paths"]["/v1/files"]["post"]["requestBody"]["content"]["application/octet-stream"]["schema"];
+    assert_eq!((&file["type"], &file["format"]), (&Value::from("string"), &Value::from("binary")), "{file}");
 }
 
 struct Page<'a> {
@@ -93,6 +154,7 @@ fn kind(schema: &Value) -> String {
     };
     let word = |name: &&str| match *name {
         "array" => format!("list of {}", kind(&schema["items"])),
+        "string" if schema["format"] == "binary" => "bytes".to_owned(),
         "object" if schema["additionalProperties"].is_object() => {
             format!("object of {}", kind(&schema["additionalProperties"]))
         }

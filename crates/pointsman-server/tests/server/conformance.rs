@@ -87,6 +87,50 @@ async fn ids_of_callers_are_written_once(store: &dyn Store) {
     assert_eq!(append(store, &others).await, [Appended::Committed, Appended::Committed]);
 }
 
+async fn ids_with_another_query_are_refused(store: &dyn Store) {
+    let ids = Ids::after(store.largest_id().await.unwrap());
+    let other = |name: &str| Record { prediction: vec![0.5, 0.25, 0.25], ..record(&ids, Some(name)) };
+    let other_feature = |name: &str| Record { features: vec![1.0, 2.0], ..record(&ids, Some(name)) };
+    let is_refused = |reply: Result<Vec<Appended>, StoreError>, place: usize, name: &str| {
+        assert!(matches!(&reply, Err(StoreError::IdReused { row, id }) if *row == place && id == name), "{reply:?}");
+    };
+    let first = record(&ids, Some("used"));
+    append(store, std::slice::from_ref(&first)).await;
+    is_refused(store.append(Arc::new(vec![other("used")])).await, 0, "used");
+    is_refused(store.append(Arc::new(vec![other_feature("used")])).await, 0, "used");
+    // All rows of the request or none.
+    let batch = vec![record(&ids, Some("fresh")), record(&ids, None), other("used"), record(&ids, Some("used"))];
+    let (fresh, nameless) = (batch[0].id, batch[1].id);
+    is_refused(store.append(Arc::new(batch)).await, 2, "used");
+    assert!(store.decision(fresh).await.unwrap().is_none() && store.decision(nameless).await.unwrap().is_none());
+    is_refused(store.append(Arc::new(vec![record(&ids, Some("twice")), other("twice")])).await, 1, "twice");
+    assert_eq!(append(store, &[other("fresh"), other("twice")]).await, [Appended::Committed, Appended::Committed]);
+    // The same query again is no mistake, whatever else is in the request.
+    let mixed = append(store, &[record(&ids, None), record(&ids, Some("used")), record(&ids, Some("more"))]).await;
+    assert!(matches!(&mixed[1], Appended::Existing(found) if found.id == first.id), "{mixed:?}");
+    assert_eq!((&mixed[0], &mixed[2]), (&Appended::Committed, &Appended::Committed));
+    // Versions are compared if they have the same classes and features.
+    let later = |version: u32| vec![Record { version, ..other("used") }];
+    let reply = store.append_alike(Arc::new(later(3)), Arc::from([2, 3])).await;
+    is_refused(reply, 0, "used");
+    let reply = store.append_alike(Arc::new(later(3)), Arc::from([3])).await.unwrap();
+    assert!(matches!(&reply[0], Appended::Existing(found) if found.id == first.id), "{reply:?}");
+    // Requests that are committed together do not depend on each other.
+    let good = |n: usize| vec![record(&ids, Some(&format!("good {n}"))), record(&ids, None)];
+    let bad = |n: usize| vec![record(&ids, Some(&format!("bad {n}"))), other("used")];
+    let mut replies = Vec::new();
+    for n in 0..20 {
+        replies.push((n, store.append(Arc::new(good(n))), store.append(Arc::new(bad(n)))));
+    }
+    for (n, good, bad) in replies {
+        let (good, bad) = tokio::join!(good, bad);
+        assert_eq!(good.unwrap(), [Appended::Committed, Appended::Committed], "request {n}");
+        is_refused(bad, 1, "used");
+    }
+    let free: Vec<Record> = (0..20).map(|n| other(&format!("bad {n}"))).collect();
+    assert!(append(store, &free).await.iter().all(|appended| *appended == Appended::Committed));
+}
+
 async fn pages_have_every_decision_once(store: &dyn Store) {
     let ids = Ids::after(store.largest_id().await.unwrap());
     let deployment = DeploymentId(50);
@@ -157,11 +201,24 @@ async fn changes_are_logged_or_refused(store: &dyn Store) {
     assert_eq!(store.add_file(b"a file".to_vec()).await.unwrap(), hash);
     assert_eq!(store.file(hash).await.unwrap().unwrap(), b"a file");
     assert!(store.file(Sha256::of(b"none")).await.unwrap().is_none());
-    let version = NewVersion { router: None, policy: hash, task: "loss = \"brier\"".to_owned() };
-    let added = change(Change::AddVersion { deployment: "shop".to_owned(), version, activate: true }).await.unwrap();
+    let version = |classes: &[u8]| NewVersion {
+        router: None,
+        policy: hash,
+        task: "loss = \"brier\"".to_owned(),
+        signature: Some(Sha256::of(classes)),
+    };
+    let add = |classes: &[u8], force: bool| Change::AddVersion {
+        deployment: "shop".to_owned(),
+        version: version(classes),
+        activate: true,
+        force,
+    };
+    let added = change(add(b"no, yes", false)).await.unwrap();
     assert_eq!(added.version, Some(1));
-    let refused = change(Change::Activate { deployment: "shop".to_owned(), version: 7 }).await;
+    let refused = change(Change::Activate { deployment: "shop".to_owned(), version: 7, force: true }).await;
     assert!(matches!(refused, Err(StoreError::Refused(ChangeError::NoVersion { version: 7, .. }))), "{refused:?}");
+    let refused = change(add(b"yes, no", false)).await;
+    assert!(matches!(refused, Err(StoreError::Refused(ChangeError::OtherSignature(_)))), "{refused:?}");
     let key = Change::AddKey {
         name: "app".to_owned(),
         public: "abc".to_owned(),
@@ -177,12 +234,20 @@ async fn changes_are_logged_or_refused(store: &dyn Store) {
     assert_eq!(log.len(), 3, "{log:?}");
     assert!(log.iter().all(|entry| entry.by == "tester"));
     assert_eq!(store.admin_log(log[1].number, 100).await.unwrap(), log[2..]);
+    change(Change::DeleteDeployment { name: "shop".to_owned() }).await.unwrap();
+    let registry = store.registry().await.unwrap();
+    assert!(registry.deployment("shop").is_none());
+    assert_eq!((registry.deleted[0].name.as_str(), registry.deleted[0].versions.len()), ("shop", 1));
+    let later = Time(Time::now().0 + 1_000_000);
+    change(Change::ForgetDeleted { before: later }).await.unwrap();
+    assert!(store.registry().await.unwrap().deleted.is_empty());
 }
 
 /// Every promise of a store, in an order in which later ones see what earlier ones left.
 async fn conforms(store: &dyn Store) {
     records_come_back_as_they_were(store).await;
     ids_of_callers_are_written_once(store).await;
+    ids_with_another_query_are_refused(store).await;
     pages_have_every_decision_once(store).await;
     changes_are_logged_or_refused(store).await;
     store.check().await.unwrap();
@@ -283,6 +348,56 @@ async fn one_process_at_a_time_opens_a_store() {
     let second = SqliteStore::open(&path, Settings::default()).unwrap_err().to_string();
     assert!(second.contains("in use by another process"), "{second}");
     store.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_store_in_use_is_found_through_links() {
+    use std::os::unix::fs::symlink;
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    std::fs::create_dir(path("data")).unwrap();
+    symlink(path("data"), path("linked")).unwrap();
+    // The file of the first link is not there yet; a relative link is relative to its own folder.
+    symlink("data/s.db", path("relative.db")).unwrap();
+    symlink(path("relative.db"), path("chain.db")).unwrap();
+    let store = SqliteStore::open(path("chain.db"), Settings::default()).unwrap();
+    for name in ["data/s.db", "linked/s.db", "relative.db", "chain.db", "data/../data/s.db"] {
+        let second = SqliteStore::open(path(name), Settings::default()).unwrap_err().to_string();
+        assert!(second.contains("in use by another process") && second.contains(name), "{second}");
+    }
+    let ids = Ids::after(None);
+    let written = record(&ids, None);
+    append(&store, std::slice::from_ref(&written)).await;
+    store.close().await.unwrap();
+    drop(store);
+    let copied = pointsman_server::store::sqlite::backup(path("relative.db"), path("copy")).unwrap();
+    assert_eq!(copied.decisions, 1);
+    for name in ["data/s.db", "copy/relative.db"] {
+        let store = SqliteStore::open(path(name), Settings::default()).unwrap();
+        assert!(store.decision(written.id).await.unwrap().is_some(), "{name}");
+        store.close().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_is_not_there_is_neither_read_nor_made() {
+    use pointsman_server::store::StoreUrl;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("none.db");
+    let mut urls: Vec<StoreUrl> = vec![format!("sqlite:{}", path.display()).parse().unwrap()];
+    let database = postgres::shared().map(|cluster| cluster.database());
+    urls.extend(database.iter().map(|database| database.url.parse::<StoreUrl>().unwrap()));
+    for url in urls {
+        let put = || Change::PutDeployment { name: "d".to_owned(), mode: None };
+        assert!(!url.exists().await.unwrap());
+        assert!(matches!(url.registry().await, Err(StoreError::Missing(_))), "{url}");
+        assert!(matches!(url.change(put(), "tester").await, Err(StoreError::Missing(_))), "{url}");
+        assert!(!url.exists().await.unwrap(), "{url}");
+        url.make().await.unwrap();
+        url.make().await.unwrap();
+        assert!(url.exists().await.unwrap() && url.change(put(), "tester").await.unwrap().created);
+        assert_eq!(url.registry().await.unwrap().deployments.len(), 1);
+    }
 }
 
 #[tokio::test]

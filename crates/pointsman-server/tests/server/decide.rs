@@ -71,15 +71,75 @@ async fn the_same_id_gives_the_first_decision_again() {
     let service = Service::new().await;
     service.deploy(&policy()).await;
     let first = service.post(DECIDE, json!({"id": "q1", "probs": [0.9, 0.05, 0.05]})).await.ok();
-    let other = service.post(DECIDE, json!({"id": "q1", "probs": [0.1, 0.1, 0.8]})).await.ok();
+    let by_name = json!({"délivery": 0.05, "other thing": 0.05, "billing": 0.9});
+    let other = service.post(DECIDE, json!({"id": "q1", "probs": by_name, "tags": {"try": "2"}})).await.ok();
     assert_eq!(first, other);
     let service = service.restart().await;
-    let again = service.post(DECIDE, json!({"rows": [{"id": "q1", "probs": [0.3, 0.3, 0.4]}, {"id": "q2", "probs": [0.3, 0.3, 0.4]}, {"id": "q2", "probs": [0.9, 0.1, 0.0]}]}));
+    let again = service.post(DECIDE, json!({"rows": [{"id": "q1", "probs": [0.9, 0.05, 0.05]}, {"id": "q2", "probs": [0.3, 0.3, 0.4]}, {"id": "q2", "probs": [0.3, 0.3, 0.4]}]}));
     let again = again.await.ok();
     assert_eq!(again["rows"][0], first);
     assert_eq!(again["rows"][1], again["rows"][2], "the same id twice in one batch");
     let log = service.get("/v1/deployments/d/decisions").await.ok();
     assert_eq!(log["decisions"].as_array().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn an_id_with_another_query_is_refused() {
+    let service = Service::new().await;
+    service.deploy(&policy_with_features()).await;
+    let query = |id: &str, probs: [f64; 3], words: f64| json!({"id": id, "probs": probs, "features": {"words": words}});
+    let asked = query("q1", [0.9, 0.05, 0.05], 0.5);
+    let first = service.post(DECIDE, asked.clone()).await.ok();
+    let refused = async |service: &Service, body: Value, pointer: &str| {
+        let problem = service.post(DECIDE, body).await.problem(422);
+        assert_eq!(
+            (problem["type"].as_str(), problem["pointer"].as_str()),
+            (Some("urn:pointsman:id-reused"), Some(pointer))
+        );
+        assert!(problem["detail"].as_str().unwrap().contains("\"q1\""), "{problem}");
+    };
+    let (other, moved) = (query("q1", [0.1, 0.1, 0.8], 0.5), query("q1", [0.9, 0.05, 0.05], 0.6));
+    refused(&service, other.clone(), "/id").await;
+    refused(&service, moved, "/id").await;
+    refused(&service, json!({"rows": [query("q2", [0.9, 0.05, 0.05], 0.5), other]}), "/rows/1/id").await;
+    let service = service.restart().await;
+    refused(&service, other.clone(), "/id").await;
+    assert_eq!(service.post(DECIDE, asked.clone()).await.ok(), first);
+    // Under another version as well, and with other prices.
+    let dearer = policy_with_features().reprice(&task().reprice_route("expert", 0.3).unwrap()).unwrap();
+    service.upload("d", &dearer).await.ok();
+    refused(&service, other.clone(), "/id").await;
+    assert_eq!(service.post(DECIDE, asked).await.ok(), first);
+    // Nothing of a refused request is logged; dry runs are not repeated.
+    assert_eq!(service.get("/v1/deployments/d/decisions").await.ok()["decisions"].as_array().unwrap().len(), 1);
+    let mut dry = other;
+    dry["dry_run"] = json!(true);
+    service.post(DECIDE, dry).await.ok();
+}
+
+#[tokio::test]
+async fn parameters_of_the_address_are_obeyed_or_refused() {
+    let service = Service::new().await;
+    service.deploy(&policy()).await;
+    let query = json!({"probs": [0.9, 0.05, 0.05]});
+    let path = format!("{DECIDE}?dry_run=true&explain=true");
+    let answer = service.post(&path, query.clone()).await.ok();
+    assert!(answer["decision_id"].is_null() && answer["explanation"]["rows"].is_number(), "{answer}");
+    let answers = service.post(&path, json!({"rows": [query]})).await.ok();
+    assert!(answers["rows"][0]["decision_id"].is_null() && answers["rows"][0]["explanation"].is_object());
+    for (parameters, pointer) in [("dryrun=true", "/dryrun"), ("dry_run=perhaps", "/dry_run")] {
+        let problem = service.post(&format!("{DECIDE}?{parameters}"), query.clone()).await.problem(422);
+        assert_eq!(problem["pointer"], pointer, "{problem}");
+    }
+    assert!(service.get("/v1/deployments/d/decisions").await.ok()["decisions"].as_array().unwrap().is_empty());
+    let problem = service.get("/v1/deployments/d/decisions?tags=a=b").await.problem(422);
+    assert_eq!(problem["pointer"], "/tags");
+    let problem = service.get("/v1/decisions/abc").await.problem(404);
+    assert!(problem["detail"].as_str().unwrap().contains("abc"), "{problem}");
+    for day in ["2020-01-01", "2020-01-01T00:00:00Z"] {
+        service.get(&format!("/v1/deployments/d/decisions?from={day}")).await.ok();
+    }
+    service.get("/v1/deployments/d/decisions?from=2020-01-01T00:00:00").await.problem(422);
 }
 
 #[tokio::test]

@@ -25,12 +25,12 @@ struct Late {
 }
 
 impl Store for Late {
-    fn append(&self, records: Arc<Vec<Record>>) -> Reply<'_, Vec<Appended>> {
+    fn append_alike(&self, records: Arc<Vec<Record>>, alike: Arc<[u32]>) -> Reply<'_, Vec<Appended>> {
         Box::pin(async move {
             if records.iter().any(|record| record.client_id.as_deref() == Some("late")) {
                 self.permits.acquire().await.unwrap().forget();
             }
-            self.store.append(records).await
+            self.store.append_alike(records, alike).await
         })
     }
 

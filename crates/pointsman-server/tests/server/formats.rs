@@ -117,6 +117,108 @@ async fn arrow_streams_are_answered_as_arrow() {
     send(&service, DECIDE, ARROW, arrow_body(&queries, false, None)[..200].to_vec()).await.problem(422);
 }
 
+/// Two queries of the policy without features, with more columns.
+fn with_columns(more: Vec<(Field, arrow_array::ArrayRef)>) -> Vec<u8> {
+    let mut columns: Vec<(Field, arrow_array::ArrayRef)> = Vec::new();
+    for (class, values) in [("billing", [0.9, 0.2]), ("délivery", [0.05, 0.3]), ("other thing", [0.05, 0.5])] {
+        let field = Field::new(format!("prob_{class}"), DataType::Float64, false);
+        columns.push((field, Arc::new(Float64Array::from(values.to_vec()))));
+    }
+    columns.extend(more);
+    let (fields, arrays): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
+    let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).unwrap();
+    let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema()).unwrap();
+    writer.write(&batch).unwrap();
+    writer.into_inner().unwrap()
+}
+
+fn texts(name: &str, values: [Option<&str>; 2]) -> (Field, arrow_array::ArrayRef) {
+    (Field::new(name, DataType::Utf8, true), Arc::new(StringArray::from(values.to_vec())))
+}
+
+fn maps(rows: [&[(&str, &str)]; 2]) -> (Field, arrow_array::ArrayRef) {
+    use arrow_array::builder::{MapBuilder, StringBuilder};
+    let mut maps = MapBuilder::new(None, StringBuilder::new(), StringBuilder::new());
+    for row in rows {
+        for (name, value) in row {
+            maps.keys().append_value(name);
+            maps.values().append_value(value);
+        }
+        maps.append(!row.is_empty()).unwrap();
+    }
+    let maps = maps.finish();
+    (Field::new("tags", arrow_array::Array::data_type(&maps).clone(), true), Arc::new(maps))
+}
+
+#[tokio::test]
+async fn arrow_streams_have_tags_and_inputs() {
+    let service = Service::new().await;
+    service.deploy(&policy()).await;
+    let read = |reply: crate::support::Reply| {
+        assert!(reply.status.is_success(), "{}", String::from_utf8_lossy(&reply.bytes));
+        StreamReader::try_new(reply.bytes.as_slice(), None).unwrap().next().unwrap().unwrap()
+    };
+    let tags =
+        [maps([&[("team", "a"), ("shop", "ø")], &[]]), texts("tags", [Some(r#"{"team":"a","shop":"ø"}"#), None])];
+    for tags in tags {
+        let input = texts("input", [None, Some(r#"{"text": "héllo"}"#)]);
+        let batch = read(send(&service, DECIDE, ARROW, with_columns(vec![tags, input])).await);
+        let ids = text_column(&batch, "decision_id");
+        let first = service.get(&format!("/v1/decisions/{}", ids[0])).await.ok();
+        assert_eq!((&first["tags"], &first["input"]), (&json!({"team": "a", "shop": "ø"}), &Value::Null));
+        let second = service.get(&format!("/v1/decisions/{}", ids[1])).await.ok();
+        assert_eq!((&second["tags"], &second["input"]), (&Value::Null, &json!({"text": "héllo"})));
+    }
+    let logged = async || service.get("/v1/deployments/d/decisions").await.ok()["decisions"].as_array().unwrap().len();
+    assert_eq!(logged().await, 4);
+    let cases = [
+        (texts("tags", [None, Some("[1]")]), "/1/tags"),
+        (texts("tags", [None, Some(r#"{"a": 1}"#)]), "/1/tags/a"),
+        (texts("tags", [Some("{"), None]), "/0/tags"),
+        (maps([&[("a", "1"), ("a", "2")], &[]]), "/0/tags"),
+        (texts("input", [Some("no JSON"), None]), "/0/input"),
+        ((Field::new("tags", DataType::Float64, false), Arc::new(Float64Array::from(vec![1.0, 2.0])) as _), "/tags"),
+    ];
+    for (column, pointer) in cases {
+        let reply = send(&service, DECIDE, ARROW, with_columns(vec![column])).await;
+        let problem = reply.problem(reply.status.as_u16());
+        assert!(reply.status.is_client_error() && problem["pointer"] == pointer, "{problem}");
+    }
+    assert_eq!(logged().await, 4);
+    // A row that cannot be used is named; flags, which a request does not have, are not.
+    let ids = (Field::new("id", DataType::Utf8, true), Arc::new(StringArray::from(vec![Some("a"), None])) as _);
+    let problem = send(&service, DECIDE, ARROW, with_columns(vec![ids])).await.problem(422);
+    assert_eq!(problem["pointer"], "/1/id", "{problem}");
+    let halves = Float64Array::from(vec![0.5, 0.5]);
+    let other = (Field::new("prob_more", DataType::Float64, false), Arc::new(halves) as _);
+    let problem = send(&service, DECIDE, ARROW, with_columns(vec![other])).await.problem(422);
+    assert!(!problem["detail"].as_str().unwrap().contains("--"), "{problem}");
+    // Parameters of the address hold for every format.
+    let path = format!("{DECIDE}?explain=true&dry_run=true");
+    let batch = read(send(&service, &path, ARROW, with_columns(vec![texts("id", [Some("x"), Some("y")])])).await);
+    assert!(text_column(&batch, "decision_id").iter().all(String::is_empty));
+    assert_eq!(text_column(&batch, "id"), ["x", "y"]);
+    assert!(text_column(&batch, "cell_name")[0].contains("billing"));
+    assert!(batch.column_by_name("margin").is_some() && batch.column_by_name("next_best").is_some());
+    let line = json!({"probs": [0.9, 0.05, 0.05]}).to_string();
+    let reply = send(&service, &path, "application/x-ndjson", line.into_bytes()).await.ok();
+    assert!(reply["decision_id"].is_null() && reply["explanation"].is_object(), "{reply}");
+    assert_eq!(logged().await, 4);
+    // An id with another query is refused, at its row.
+    let ids = || texts("id", [Some("one"), Some("two")]);
+    read(send(&service, DECIDE, ARROW, with_columns(vec![ids()])).await);
+    let again = service.post(DECIDE, json!({"id": "two", "probs": [0.2, 0.3, 0.5]})).await.ok();
+    assert_eq!(again["id"], "two", "the same query in another format");
+    let line = json!({"id": "two", "probs": [0.9, 0.05, 0.05]}).to_string();
+    let problem = send(&service, DECIDE, "application/x-ndjson", line.into_bytes()).await.problem(422);
+    assert_eq!((&problem["type"], &problem["pointer"]), (&json!("urn:pointsman:id-reused"), &json!("/0/id")));
+    service.post(DECIDE, json!({"id": "three", "probs": [0.9, 0.05, 0.05]})).await.ok();
+    let reused = with_columns(vec![texts("id", [Some("four"), Some("three")])]);
+    let problem = send(&service, DECIDE, ARROW, reused).await.problem(422);
+    assert_eq!(problem["pointer"], "/1/id", "{problem}");
+    assert_eq!(logged().await, 7);
+}
+
 #[tokio::test]
 async fn costs_of_an_earlier_version_are_not_those_of_other_routes() {
     let service = Service::new().await;

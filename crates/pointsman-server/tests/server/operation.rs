@@ -77,6 +77,11 @@ async fn once_there_is_a_key_it_is_needed_on_loopback_too() {
     assert!(service.get("/v1/deployments").await.status.is_success());
     add_key(&service, "app", &[Scope::Decide], None).await;
     service.get("/v1/deployments").await.problem(401);
+    // Disabling the last key opens nothing, not even after a restart.
+    service.app.store.change(Change::DisableKey { name: "app".to_owned() }, "test".to_owned()).await.unwrap();
+    service.app.deployments.refresh().await.unwrap();
+    service.get("/v1/deployments").await.problem(401);
+    service.restart().await.get("/v1/deployments").await.problem(401);
 }
 
 #[tokio::test]

@@ -59,6 +59,96 @@ async fn files_that_are_no_routers_are_refused() {
     assert!(service.get("/v1/deployments/d/versions").await.ok()["versions"].as_array().unwrap().is_empty());
 }
 
+#[tokio::test]
+async fn versions_that_read_requests_differently_are_activated_by_force_only() {
+    let service = Service::new().await;
+    service.deploy(&policy()).await;
+    let table = world(400, 1);
+    let renamed = {
+        let probs: Vec<f64> = (0..table.rows()).flat_map(|row| table.prediction(row).to_vec()).collect();
+        let votes: Vec<u32> =
+            (0..table.rows()).flat_map(|row| if row % 2 == 0 { [3, 1, 1] } else { [1, 3, 1] }).collect();
+        let classes = ["délivery", "billing", "other thing"];
+        let table = pointsman::Table::new(classes, probs).unwrap().with_votes(votes).unwrap();
+        Router::calibrate(&table, &Partition::top_class(5)).unwrap().policy(&task()).unwrap()
+    };
+    let query = json!({"probs": [1.0, 0.0, 0.0]});
+    let label = async || service.post("/v1/deployments/d/decide", query.clone()).await.ok()["label"].clone();
+    let problem = service.upload("d", &renamed).await.problem(409);
+    for text in ["délivery, billing, other thing instead of billing, délivery, other thing", "force=true", "--force"]
+    {
+        assert!(problem["detail"].as_str().unwrap().contains(text), "{problem}");
+    }
+    let problem = service.upload("d", &crate::support::policy_with_features()).await.problem(409);
+    assert!(problem["detail"].as_str().unwrap().contains("the features words instead of none"), "{problem}");
+    assert_eq!(service.get("/v1/deployments/d").await.ok()["versions"], json!([1]), "nothing was added");
+    // Adding is not activating.
+    let bytes = pointsman_table::policy_bytes(&renamed).unwrap();
+    let added = service.upload_parts("d", &[("policy", &bytes)]).await.ok();
+    assert_eq!((&added["version"], &added["warning"]), (&json!(2), &json!(null)));
+    let activate = "/v1/deployments/d/versions/2/activate";
+    let problem = service.post(activate, json!({})).await.problem(409);
+    assert!(problem["detail"].as_str().unwrap().contains("instead of"), "{problem}");
+    assert_eq!(label().await, "billing");
+    let activated = service.post(&format!("{activate}?force=true"), json!({})).await.ok();
+    assert!(activated["warning"].as_str().unwrap().contains("read differently"), "{activated}");
+    assert_eq!(label().await, "délivery");
+    // Going back is always possible, and says the same.
+    let back = service.post("/v1/deployments/d/rollback", json!({})).await.ok();
+    assert!(back["warning"].as_str().unwrap().contains("instead of délivery"), "{back}");
+    let again = service.post("/v1/deployments/d/versions/1/activate", json!({})).await.ok();
+    assert!(again["warning"].is_null(), "{again}");
+    let forced = service.upload_parts("d", &[("policy", &bytes), ("activate", b"true"), ("force", b"true")]).await.ok();
+    assert!(forced["active"] == true && forced["warning"].is_string(), "{forced}");
+    let problem = service.upload_parts("d", &[("policy", &bytes), ("activate", b"yes")]).await.problem(422);
+    assert_eq!(problem["pointer"], "/activate");
+}
+
+#[tokio::test]
+async fn decisions_of_a_deleted_deployment_can_be_read() {
+    let service = Service::new().await;
+    service.deploy(&policy()).await;
+    let decide = async |service: &Service, probs: [f64; 3]| {
+        let answer = service.post("/v1/deployments/d/decide", json!({"probs": probs})).await.ok();
+        answer["decision_id"].as_str().unwrap().to_owned()
+    };
+    let first = decide(&service, [0.9, 0.05, 0.05]).await;
+    let delete = || axum::http::Request::delete("/v1/deployments/d").body(axum::body::Body::empty()).unwrap();
+    assert_eq!(service.send(delete()).await.status.as_u16(), 204);
+    let list = "/v1/deployments/d/decisions";
+    let listed = async |service: &Service, path: &str| -> Vec<String> {
+        let page = service.get(path).await.ok();
+        let decisions = page["decisions"].as_array().unwrap().iter();
+        decisions.map(|one| one["decision_id"].as_str().unwrap().to_owned()).collect()
+    };
+    let service = service.restart().await;
+    let read = service.get(&format!("/v1/decisions/{first}")).await.ok();
+    assert_eq!((&read["deployment"], &read["label"]), (&json!("d"), &json!("billing")));
+    assert_eq!(listed(&service, list).await, [first.clone()]);
+    assert_eq!(
+        listed(&service, &format!("{list}?action=predict")).await.len(),
+        usize::from(read["action"] == "predict")
+    );
+    service.get("/v1/deployments/d").await.problem(404);
+    service.post("/v1/deployments/d/decide", json!({"probs": [1.0, 0.0, 0.0]})).await.problem(404);
+    // A new one of the same name begins anew; the number tells them apart.
+    service.deploy(&policy()).await;
+    let second = decide(&service, [0.2, 0.3, 0.5]).await;
+    assert_eq!(listed(&service, list).await, [second]);
+    let deleted = service.get("/v1/deployments?deleted=true").await.ok();
+    let deleted = &deleted["deployments"][0];
+    assert!(deleted["name"] == "d" && deleted["deleted"].as_str().unwrap().ends_with('Z'), "{deleted}");
+    let path = format!("{list}?number={}", deleted["number"]);
+    assert_eq!(listed(&service, &path).await, [first.clone()]);
+    let export = axum::http::Request::get(&path).header("accept", "text/csv").body(axum::body::Body::empty()).unwrap();
+    let export = String::from_utf8(service.send(export).await.bytes).unwrap();
+    assert!(export.contains(&first) && export.lines().count() == 2, "{export}");
+    service.get(&format!("/v1/decisions/{first}")).await.ok();
+    service.get(&format!("{list}?number=99")).await.problem(404);
+    let other = service.get("/v1/deployments").await.ok();
+    assert!(other["deployments"].as_array().unwrap().len() == 1 && other["deployments"][0]["deleted"].is_null());
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn activations_under_load_never_lose_or_mix_a_request() {
     const ACTIVATIONS: u32 = 1000;

@@ -11,6 +11,7 @@ mod tls;
 mod url;
 mod writer;
 
+use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -141,29 +142,53 @@ async fn change_registry(client: &Client, change: Change, by: &str) -> Result<Ch
     Err(StoreError::Unavailable("others change the registry all the time: try again".to_owned()))
 }
 
-/// Reads the registry of a database, also while services use it.
+/// Whether a database has the tables of a store.
 ///
 /// # Errors
 /// If there is no connection.
-pub(super) async fn registry_at(url: &PostgresUrl) -> Result<Registry, StoreError> {
+pub(super) async fn exists_at(url: &PostgresUrl) -> Result<bool, StoreError> {
+    let session = Connector::new(url)?.reader().await?;
+    schema::is_there(&session).await.map_err(|e| unavailable(&e))
+}
+
+/// Makes the tables of a store, unless they are there.
+///
+/// # Errors
+/// If there is no connection, or the tables are of a newer version.
+pub(super) async fn make_at(url: &PostgresUrl) -> Result<(), StoreError> {
     let mut session = Connector::new(url)?.reader().await?;
+    schema::migrate(&mut session).await
+}
+
+/// A connection to a database that has the tables of a store, in the present version.
+async fn connect_to_existing(url: &PostgresUrl) -> Result<impl Deref<Target = Client>, StoreError> {
+    let mut session = Connector::new(url)?.reader().await?;
+    if !schema::is_there(&session).await.map_err(|e| unavailable(&e))? {
+        return Err(StoreError::Missing(url.to_string()));
+    }
     schema::migrate(&mut session).await?;
-    read_registry(&session).await
+    Ok(session)
+}
+
+/// Reads the registry of a database, also while services use it.
+///
+/// # Errors
+/// If there is no connection, or no store.
+pub(super) async fn registry_at(url: &PostgresUrl) -> Result<Registry, StoreError> {
+    read_registry(&*connect_to_existing(url).await?).await
 }
 
 /// Changes the registry of a database, also while services use it.
 ///
 /// # Errors
-/// If there is no connection or the change is refused.
+/// If there is no connection or no store, or the change is refused.
 pub(super) async fn change_at(url: &PostgresUrl, change: Change, by: &str) -> Result<Changed, StoreError> {
-    let mut session = Connector::new(url)?.reader().await?;
-    schema::migrate(&mut session).await?;
-    change_registry(&session, change, by).await
+    change_registry(&*connect_to_existing(url).await?, change, by).await
 }
 
 impl Store for PostgresStore {
-    fn append(&self, records: Arc<Vec<Record>>) -> Reply<'_, Vec<Appended>> {
-        Box::pin(self.queue.append(records))
+    fn append_alike(&self, records: Arc<Vec<Record>>, alike: Arc<[u32]>) -> Reply<'_, Vec<Appended>> {
+        Box::pin(self.queue.append(records, alike))
     }
 
     fn decision(&self, id: Uuid) -> Reply<'_, Option<Record>> {

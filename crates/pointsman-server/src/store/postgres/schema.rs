@@ -106,6 +106,12 @@ impl Day {
     }
 }
 
+/// Whether the tables are there, of whatever version.
+pub(super) async fn is_there(client: &Client) -> Result<bool, tokio_postgres::Error> {
+    let sql = "SELECT EXISTS (SELECT FROM pg_tables WHERE schemaname = 'pointsman' AND tablename = 'schema')";
+    client.query_typed(sql, &[]).await?.first().map_or(Ok(false), |row| row.try_get(0))
+}
+
 /// Makes the tables, or brings them to the present version. Replicas that start together do it one after the other.
 pub(super) async fn migrate(client: &mut Client) -> Result<(), StoreError> {
     let transaction = client.transaction().await.map_err(|e| unavailable(&e))?;

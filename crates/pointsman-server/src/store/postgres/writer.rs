@@ -3,12 +3,12 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-use tokio_postgres::Statement;
 use tokio_postgres::error::SqlState;
+use tokio_postgres::{GenericClient, Row, Statement};
 use uuid::Uuid;
 
-use super::super::queue::{self, Append, Waiting};
-use super::super::record::ClientId;
+use super::super::queue::{self, Append, Outcomes, Waiting};
+use super::super::record::{ClientId, is_reused};
 use super::super::{Appended, Record, Settings, StoreError};
 use super::connection::{Connector, Session, unavailable};
 use super::rows::{self, Columns};
@@ -99,7 +99,7 @@ impl Writer {
         self.link.as_mut().ok_or_else(|| StoreError::Unavailable("PostgreSQL: no connection".to_owned()))
     }
 
-    async fn commit(&mut self, batch: &[Append]) -> Result<Vec<Vec<Appended>>, StoreError> {
+    async fn commit(&mut self, batch: &[Append]) -> Result<Outcomes, StoreError> {
         let link = self.link().await?;
         match tokio::time::timeout(COMMIT_TIMEOUT, link.commit(batch)).await {
             Ok(outcome) => outcome,
@@ -113,31 +113,75 @@ impl Writer {
 }
 
 impl Link {
-    async fn commit(&mut self, batch: &[Append]) -> Result<Vec<Vec<Appended>>, StoreError> {
-        let records: Vec<&Record> = batch.iter().flat_map(|append| append.records.iter()).collect();
+    async fn commit(&mut self, batch: &[Append]) -> Result<Outcomes, StoreError> {
+        let has_ids = |append: &Append| append.records.iter().any(|record| record.client_id.is_some());
+        if batch.iter().any(|append| append.records.len() > 1 && has_ids(append)) {
+            self.commit_reversibly(batch).await
+        } else {
+            self.commit_at_once(batch).await
+        }
+    }
+
+    /// Commits requests of one row each, or without ids: a row whose id was given before is not written, and no other depends on it.
+    async fn commit_at_once(&mut self, batch: &[Append]) -> Result<Outcomes, StoreError> {
         let mut earlier: HashMap<Uuid, Record> = HashMap::new();
-        let mut rest = records;
+        let mut rest: Vec<&Record> = batch.iter().flat_map(|append| append.records.iter()).collect();
         for attempt in 0.. {
             let taken = self.append(&rest).await?;
-            let refused: Vec<&Record> = rest
-                .iter()
-                .copied()
-                .filter(|record| record.client_id.is_some() && !taken.contains(&record.id))
-                .collect();
-            rest = self.find_earlier(refused, &mut earlier).await?;
+            let expired = find_earlier(&*self.session, &self.find, refused(&rest, &taken), &mut earlier).await?;
+            rest = expired;
             if rest.is_empty() {
                 break;
             }
             if attempt + 1 == MAX_ATTEMPTS {
-                return Err(StoreError::Damaged("an id of a caller has no decision".to_owned()));
+                return Err(no_decision());
             }
         }
-        let outcome = |record: &Record| match earlier.remove(&record.id) {
-            Some(first) => Appended::Existing(Box::new(first)),
-            None => Appended::Committed,
-        };
-        let mut outcome = outcome;
-        Ok(batch.iter().map(|append| append.records.iter().map(&mut outcome).collect()).collect())
+        Ok(batch.iter().map(|append| outcome(append, &earlier)).collect())
+    }
+
+    /// Commits requests of several rows with ids. If an id was given before with another query, all rows of its request are taken back,
+    /// and the other requests are committed without it.
+    async fn commit_reversibly(&mut self, batch: &[Append]) -> Result<Outcomes, StoreError> {
+        let mut refusals: HashMap<usize, StoreError> = HashMap::new();
+        let mut attempts = 0;
+        loop {
+            let open: Vec<(usize, &Append)> =
+                batch.iter().enumerate().filter(|(place, _)| !refusals.contains_key(place)).collect();
+            let records: Vec<&Record> = open.iter().flat_map(|(_, append)| append.records.iter()).collect();
+            let days: BTreeSet<Day> = records.iter().map(|record| Day::of_id(record.id)).collect();
+            let columns = Columns::new(&records);
+            self.make_partitions(&days).await?;
+            attempts += 1;
+            let transaction = self.session.transaction().await.map_err(|e| unavailable(&e))?;
+            let written = transaction.query(&self.append, &columns.parameters()).await;
+            let code = written.as_ref().err().and_then(|error| error.code());
+            if code == Some(&SqlState::CHECK_VIOLATION) && attempts < MAX_ATTEMPTS {
+                // Another replica has dropped a partition: it is made again.
+                transaction.rollback().await.map_err(|e| unavailable(&e))?;
+                self.days.clear();
+                continue;
+            }
+            self.is_read_only = code == Some(&SqlState::READ_ONLY_SQL_TRANSACTION);
+            let taken = decisions(&written.map_err(|e| unavailable(&e))?)?;
+            let mut earlier: HashMap<Uuid, Record> = HashMap::new();
+            let expired = find_earlier(&transaction, &self.find, refused(&records, &taken), &mut earlier).await?;
+            let outcomes: Vec<(usize, Result<Vec<Appended>, StoreError>)> =
+                open.iter().map(|(place, append)| (*place, outcome(append, &earlier))).collect();
+            if expired.is_empty() && outcomes.iter().all(|(_, outcome)| outcome.is_ok()) {
+                transaction.commit().await.map_err(|e| unavailable(&e))?;
+                let mut all: HashMap<usize, Result<Vec<Appended>, StoreError>> = outcomes.into_iter().collect();
+                all.extend(refusals.into_iter().map(|(place, error)| (place, Err(error))));
+                return (0..batch.len()).map(|place| all.remove(&place).ok_or_else(no_decision)).collect();
+            }
+            transaction.rollback().await.map_err(|e| unavailable(&e))?;
+            if expired.is_empty() {
+                refusals.extend(outcomes.into_iter().filter_map(|(place, outcome)| Some((place, outcome.err()?))));
+                attempts = 0;
+            } else if attempts >= MAX_ATTEMPTS {
+                return Err(no_decision());
+            }
+        }
     }
 
     /// Commits records, and returns the decisions whose caller's id is new.
@@ -154,8 +198,7 @@ impl Link {
         }
         let code = outcome.as_ref().err().and_then(|error| error.code());
         self.is_read_only = code == Some(&SqlState::READ_ONLY_SQL_TRANSACTION);
-        let taken = outcome.map_err(|e| unavailable(&e))?;
-        taken.iter().map(|row| rows::get(row, 0)).collect()
+        decisions(&outcome.map_err(|e| unavailable(&e))?)
     }
 
     async fn make_partitions(&mut self, days: &BTreeSet<Day>) -> Result<(), StoreError> {
@@ -165,32 +208,60 @@ impl Link {
         }
         Ok(())
     }
+}
 
-    /// Notes the first decision on each id of a caller, and returns the records whose first decision has expired meanwhile.
-    async fn find_earlier<'a>(
-        &self,
-        refused: Vec<&'a Record>,
-        earlier: &mut HashMap<Uuid, Record>,
-    ) -> Result<Vec<&'a Record>, StoreError> {
-        if refused.is_empty() {
-            return Ok(refused);
+fn no_decision() -> StoreError {
+    StoreError::Damaged("an id of a caller has no decision".to_owned())
+}
+
+/// The decisions whose caller's id is new.
+fn decisions(rows: &[Row]) -> Result<HashSet<Uuid>, StoreError> {
+    rows.iter().map(|row| rows::get(row, 0)).collect()
+}
+
+/// The records whose caller's id was given before.
+fn refused<'a>(records: &[&'a Record], taken: &HashSet<Uuid>) -> Vec<&'a Record> {
+    let is_refused = |record: &&Record| record.client_id.is_some() && !taken.contains(&record.id);
+    records.iter().copied().filter(is_refused).collect()
+}
+
+/// What became of a request, by the first decisions on its ids.
+fn outcome(append: &Append, earlier: &HashMap<Uuid, Record>) -> Result<Vec<Appended>, StoreError> {
+    let of_row = |(row, record): (usize, &Record)| match earlier.get(&record.id) {
+        Some(first) if is_reused(first, record, &append.alike) => {
+            Err(StoreError::IdReused { row, id: record.client_id.clone().unwrap_or_default() })
         }
-        let distinct: HashSet<ClientId<'_>> = refused.iter().filter_map(|record| ClientId::of(record)).collect();
-        let distinct: Vec<ClientId<'_>> = distinct.into_iter().collect();
-        let (deployments, keys, ids) = rows::client_id_columns(&distinct);
-        let found = self.session.query(&self.find, &[&deployments, &keys, &ids]).await.map_err(|e| unavailable(&e))?;
-        let found = found.iter().map(rows::read).collect::<Result<Vec<Record>, _>>()?;
-        let first: HashMap<ClientId<'_>, &Record> =
-            found.iter().filter_map(|record| Some((ClientId::of(record)?, record))).collect();
-        let mut expired = Vec::new();
-        for record in refused {
-            match ClientId::of(record).and_then(|id| first.get(&id)) {
-                Some(first) => {
-                    earlier.insert(record.id, Record::clone(first));
-                }
-                None => expired.push(record),
-            }
-        }
-        Ok(expired)
+        Some(first) => Ok(Appended::Existing(Box::new(first.clone()))),
+        None => Ok(Appended::Committed),
+    };
+    append.records.iter().enumerate().map(of_row).collect()
+}
+
+/// Notes the first decision on each id of a caller, and returns the records whose first decision has expired meanwhile.
+async fn find_earlier<'a>(
+    client: &(impl GenericClient + Sync),
+    find: &Statement,
+    refused: Vec<&'a Record>,
+    earlier: &mut HashMap<Uuid, Record>,
+) -> Result<Vec<&'a Record>, StoreError> {
+    if refused.is_empty() {
+        return Ok(refused);
     }
+    let distinct: HashSet<ClientId<'_>> = refused.iter().filter_map(|record| ClientId::of(record)).collect();
+    let distinct: Vec<ClientId<'_>> = distinct.into_iter().collect();
+    let (deployments, keys, ids) = rows::client_id_columns(&distinct);
+    let found = client.query(find, &[&deployments, &keys, &ids]).await.map_err(|e| unavailable(&e))?;
+    let found = found.iter().map(rows::read).collect::<Result<Vec<Record>, _>>()?;
+    let first: HashMap<ClientId<'_>, &Record> =
+        found.iter().filter_map(|record| Some((ClientId::of(record)?, record))).collect();
+    let mut expired = Vec::new();
+    for record in refused {
+        match ClientId::of(record).and_then(|id| first.get(&id)) {
+            Some(first) => {
+                earlier.insert(record.id, Record::clone(first));
+            }
+            None => expired.push(record),
+        }
+    }
+    Ok(expired)
 }

@@ -8,7 +8,7 @@ use rusqlite::{Connection, OpenFlags, params};
 
 use super::super::StoreError;
 use super::segments::Segment;
-use super::{BUSY_TIMEOUT, log_folder};
+use super::{BUSY_TIMEOUT, log_folder, resolve};
 
 /// What a backup has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -31,15 +31,16 @@ pub fn backup(path: impl AsRef<Path>, folder: impl AsRef<Path>) -> Result<Backup
     let (path, folder) = (path.as_ref(), folder.as_ref());
     let failed = |path: &Path, e: &dyn std::fmt::Display| StoreError::Unavailable(format!("{}: {e}", path.display()));
     if !path.is_file() {
-        return Err(failed(path, &"there is no store"));
+        return Err(StoreError::Missing(path.display().to_string()));
     }
+    let (given, path) = (path, &resolve(path).map_err(|e| failed(path, &e))?);
     if folder.exists() {
         return Err(failed(folder, &"exists already: a backup needs a new folder"));
     }
     let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let temporary =
         tempfile::Builder::new().prefix(".pointsman-").tempdir_in(parent).map_err(|e| failed(parent, &e))?;
-    let target = temporary.path().join(path.file_name().unwrap_or_default());
+    let target = temporary.path().join(given.file_name().unwrap_or_default());
     let (log, log_copy) = (log_folder(path), log_folder(&target));
     fs::create_dir(&log_copy).map_err(|e| failed(&log_copy, &e))?;
     let mut backup = Backup::default();

@@ -65,24 +65,28 @@ impl SqliteStore {
     /// # Errors
     /// If the files cannot be opened, another process has them open, or they are of a newer version.
     pub fn open(path: impl AsRef<Path>, settings: Settings) -> Result<Self, StoreError> {
-        let path = path.as_ref();
+        let named = path.as_ref();
         if rusqlite::version_number() < MIN_SQLITE_VERSION {
             let version = rusqlite::version();
             return Err(StoreError::Unavailable(format!(
                 "SQLite {version} can lose committed rows: use 3.51.3 or newer"
             )));
         }
-        let io = |e: std::io::Error| StoreError::Unavailable(format!("{}: {e}", path.display()));
+        let io = |e: std::io::Error| StoreError::Unavailable(format!("{}: {e}", named.display()));
+        if let Some(parent) = named.parent() {
+            fs::create_dir_all(parent).map_err(io)?;
+        }
+        let path = &resolve(named).map_err(io)?;
         let folder = log_folder(path);
         fs::create_dir_all(&folder).map_err(io)?;
         let lock = File::create(beside(path, "-lock")).map_err(io)?;
         lock.try_lock().map_err(|_| {
-            let path = path.display();
+            let path = named.display();
             StoreError::Unavailable(format!(
                 "{path} is in use by another process: one process at a time, or PostgreSQL"
             ))
         })?;
-        let main = open_main(path).map_err(|e| StoreError::Unavailable(format!("{}: {e}", path.display())))?;
+        let main = open_main(path).map_err(|e| StoreError::Unavailable(format!("{}: {e}", named.display())))?;
         let in_log = |e: rusqlite::Error| StoreError::Unavailable(format!("{}: {e}", folder.display()));
         let found = Segment::list(&folder).map_err(in_log)?;
         let segments: Segments = Arc::new(RwLock::new(found));
@@ -116,6 +120,20 @@ impl SqliteStore {
         let main = Arc::clone(&self.main);
         blocking(move || work(&mut main.lock().unwrap_or_else(PoisonError::into_inner)))
     }
+}
+
+/// The one path of a database, whatever links lead to it: the lock and the log are beside the file itself.
+fn resolve(path: &Path) -> std::io::Result<PathBuf> {
+    /// As many links as Linux follows.
+    const MAX_LINKS: usize = 40;
+    let mut path = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        let Ok(target) = fs::read_link(&path) else { break };
+        path = path.parent().unwrap_or(Path::new("")).join(target);
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let name = path.file_name().ok_or(std::io::ErrorKind::InvalidInput)?;
+    Ok(folder.canonicalize()?.join(name))
 }
 
 /// The path with something behind its name.
@@ -193,20 +211,41 @@ fn change_registry(connection: &mut Connection, change: Change, by: &str) -> Res
     Ok(changed)
 }
 
+/// Opens the main file of a store that is there.
+fn open_existing(path: &Path) -> Result<Connection, StoreError> {
+    if !path.is_file() {
+        return Err(StoreError::Missing(path.display().to_string()));
+    }
+    open_main(path).map_err(|e| StoreError::Unavailable(format!("{}: {e}", path.display())))
+}
+
+/// Makes an empty store, unless there is one.
+///
+/// # Errors
+/// If the file cannot be written.
+pub fn make_at(path: impl AsRef<Path>) -> Result<(), StoreError> {
+    let path = path.as_ref();
+    let failed = |e: &dyn std::fmt::Display| StoreError::Unavailable(format!("{}: {e}", path.display()));
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent).map_err(|e| failed(&e))?;
+    }
+    open_main(path).map(drop).map_err(|e| failed(&e))
+}
+
 /// Reads the registry of a store, also while a service uses it.
 ///
 /// # Errors
-/// If the file cannot be read.
+/// If there is no store or it cannot be read.
 pub fn registry_at(path: impl AsRef<Path>) -> Result<Registry, StoreError> {
-    read_registry(&open_main(path.as_ref()).map_err(|e| unavailable(&e))?)
+    read_registry(&open_existing(path.as_ref())?)
 }
 
 /// Changes the registry of a store, also while a service uses it, which then follows within a second.
 ///
 /// # Errors
-/// If the file cannot be written or the change is refused.
+/// If there is no store, it cannot be written or the change is refused.
 pub fn change_at(path: impl AsRef<Path>, change: Change, by: &str) -> Result<Changed, StoreError> {
-    change_registry(&mut open_main(path.as_ref()).map_err(|e| unavailable(&e))?, change, by)
+    change_registry(&mut open_existing(path.as_ref())?, change, by)
 }
 
 /// Decisions of several segments in the order of their ids.
@@ -227,8 +266,8 @@ fn read_decisions(segments: &[Arc<Segment>], query: &LogQuery) -> rusqlite::Resu
 }
 
 impl Store for SqliteStore {
-    fn append(&self, records: Arc<Vec<Record>>) -> Reply<'_, Vec<Appended>> {
-        Box::pin(self.queue.append(records))
+    fn append_alike(&self, records: Arc<Vec<Record>>, alike: Arc<[u32]>) -> Reply<'_, Vec<Appended>> {
+        Box::pin(self.queue.append(records, alike))
     }
 
     fn decision(&self, id: Uuid) -> Reply<'_, Option<Record>> {

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, TransactionBehavior};
 
-use super::super::queue::{self, Append, Waiting};
-use super::super::record::ClientId;
+use super::super::queue::{self, Append, Outcomes, Waiting};
+use super::super::record::{ClientId, is_reused};
 use super::super::{Appended, Record, Settings, StoreError};
 use super::rows;
 use super::segments::{Segment, find_client_id};
@@ -141,30 +141,17 @@ impl Writer {
         let _ = self.connection.busy_timeout(wait);
     }
 
-    fn commit(&mut self, batch: &[Append]) -> rusqlite::Result<Vec<Vec<Appended>>> {
+    fn commit(&mut self, batch: &[Append]) -> rusqlite::Result<Outcomes> {
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let mut new_ids: HashMap<ClientId<'_>, &Record> = HashMap::new();
         let mut all = Vec::with_capacity(batch.len());
         for append in batch {
-            let mut appended = Vec::with_capacity(append.records.len());
-            for record in append.records.iter() {
-                let existing = match ClientId::of(record) {
-                    None => None,
-                    Some(client) => match new_ids.get(&client) {
-                        Some(first) => Some(Record::clone(first)),
-                        None => find_existing(&transaction, &self.segments, &self.current, client)?,
-                    },
-                };
-                match existing {
-                    Some(first) => appended.push(Appended::Existing(Box::new(first))),
-                    None => {
-                        rows::insert(&transaction, record)?;
-                        if let Some(client) = ClientId::of(record) {
-                            new_ids.insert(client, record);
-                        }
-                        appended.push(Appended::Committed);
-                    }
-                }
+            let appended = look_up(append, &mut new_ids, |client| {
+                find_existing(&transaction, &self.segments, &self.current, client)
+            })?;
+            if let Ok(appended) = &appended {
+                let new = append.records.iter().zip(appended).filter(|(_, appended)| **appended == Appended::Committed);
+                new.map(|(record, _)| record).try_for_each(|record| rows::insert(&transaction, record))?;
             }
             all.push(appended);
         }
@@ -201,6 +188,38 @@ impl Writer {
             Err(TryRecvError::Empty | TryRecvError::Disconnected) => {}
         }
     }
+}
+
+/// Which records of a request are new; those are to be written. If one of its ids was given before with another query, none is.
+fn look_up<'a>(
+    append: &'a Append,
+    new_ids: &mut HashMap<ClientId<'a>, &'a Record>,
+    find: impl Fn(ClientId<'_>) -> rusqlite::Result<Option<Record>>,
+) -> rusqlite::Result<Result<Vec<Appended>, StoreError>> {
+    let mut appended = Vec::with_capacity(append.records.len());
+    let mut own: HashMap<ClientId<'a>, &'a Record> = HashMap::new();
+    for (row, record) in append.records.iter().enumerate() {
+        let Some(client) = ClientId::of(record) else {
+            appended.push(Appended::Committed);
+            continue;
+        };
+        let existing = match own.get(&client).or_else(|| new_ids.get(&client)) {
+            Some(first) => Some(Record::clone(first)),
+            None => find(client)?,
+        };
+        match existing {
+            Some(first) if is_reused(&first, record, &append.alike) => {
+                return Ok(Err(StoreError::IdReused { row, id: client.id.to_owned() }));
+            }
+            Some(first) => appended.push(Appended::Existing(Box::new(first))),
+            None => {
+                own.insert(client, record);
+                appended.push(Appended::Committed);
+            }
+        }
+    }
+    new_ids.extend(own);
+    Ok(Ok(appended))
 }
 
 /// The first decision on a caller's id in the newest segment or in any other that may contain it.
