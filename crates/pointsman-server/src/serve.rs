@@ -19,7 +19,7 @@ use crate::config::{Config, ConfigError, DeploymentConfig, Durability};
 use crate::deployment::{Deployment, LoadError};
 use crate::metrics::Metrics;
 use crate::stalled::WriteLimited;
-use crate::store::{self, Change, Store, StoreError};
+use crate::store::{self, Change, Sha256, Store, StoreError};
 
 /// How long open requests may take to finish after the signal to stop.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
@@ -197,15 +197,20 @@ async fn apply(app: &App, config: &Config) -> Result<(), ServeError> {
         };
         crate::api::deployments::check_name(name).map_err(|problem| refuse(problem.detail))?;
         let DeploymentConfig { router, policy, task, mode } = deployment;
-        let task = read(task)?
-            .map(|bytes| String::from_utf8(bytes).map_err(|_| refuse("the task file is not UTF-8".to_owned())));
-        let version = app.compile(read(router)?, read(policy)?, task.transpose()?).await;
+        let [router, policy, task] = [read(router)?, read(policy)?, read(task)?];
+        let files = hash_files([&router, &policy, &task]);
+        if app.deployments.find(name).is_some_and(|found| found.stored.is_configured(*mode, files)) {
+            continue;
+        }
+        let task =
+            task.map(|bytes| String::from_utf8(bytes).map_err(|_| refuse("the task file is not UTF-8".to_owned())));
+        let version = app.compile(router, policy, task.transpose()?).await;
         let Compiled { version, .. } = version.map_err(|problem| {
             refuse(format!("{}{}", named(problem.pointer.as_deref(), deployment), problem.detail))
         })?;
         let active = || Some(Arc::clone(&app.deployments.find(name)?.active.as_ref()?.names));
         let before = active();
-        let change = Change::Configure { name: name.clone(), mode: *mode, version };
+        let change = Change::Configure { name: name.clone(), mode: *mode, version, files };
         app.change(change, "configuration").await.map_err(|problem| refuse(problem.detail))?;
         // The file is what its owner wants: it is followed, and what follows from it is said.
         if let Some(difference) = active().zip(before).and_then(|(now, before)| now.difference(&before)) {
@@ -213,6 +218,12 @@ async fn apply(app: &App, config: &Config) -> Result<(), ServeError> {
         }
     }
     Ok(())
+}
+
+/// The hash of a deployment's files and of this release. Compiling takes longer than hashing, so that a start with known files is quick.
+fn hash_files(files: [&Option<Vec<u8>>; 3]) -> Sha256 {
+    let hashes = files.map(|file| file.as_ref().map_or_else(String::new, |bytes| Sha256::of(bytes).to_string()));
+    Sha256::of(format!("{} {}", env!("CARGO_PKG_VERSION"), hashes.join(" ")).as_bytes())
 }
 
 /// The file that a problem is about.

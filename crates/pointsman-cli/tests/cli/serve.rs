@@ -206,6 +206,28 @@ fn configured_deployments_follow_their_files() {
     assert!(service.get("/readyz")["reasons"].as_array().unwrap().is_empty());
 }
 
+/// Compiling takes the longest part of a start.
+#[test]
+fn a_start_with_the_same_files_compiles_nothing() {
+    let folder = workshop();
+    let path = folder.path();
+    fs::write(path.join("task.toml"), TASK).unwrap();
+    let config = "[deployments.d]\nrouter = \"router.safetensors\"\ntask = \"task.toml\"\n";
+    fs::write(path.join("pointsman.toml"), config).unwrap();
+    let changes = || {
+        let service = Service::start(path, &["--config", "pointsman.toml"]);
+        assert!(service.post("/v1/deployments/d/decide", &json!({"probs": [0.5, 0.3, 0.2]})).is_some());
+        service.get("/v1/admin/log")["entries"].as_array().unwrap().len()
+    };
+    let first = changes();
+    assert_eq!(changes(), first);
+    // The same task in other words is compiled again, and gives no new version.
+    fs::write(path.join("task.toml"), format!("# a remark\n{TASK}")).unwrap();
+    assert_eq!(changes(), first + 1);
+    let service = Service::start(path, &["--config", "pointsman.toml"]);
+    assert_eq!(service.get("/v1/deployments/d")["active"], 1);
+}
+
 #[test]
 fn keys_are_made_shown_once_and_disabled() {
     let folder = workshop();

@@ -168,9 +168,18 @@ pub struct Configured {
     pub router: Option<Sha256>,
     /// The compiled policy.
     pub policy: Sha256,
+    /// The hash of the files that it names, and of the release of this program, which may compile them differently.
+    #[serde(default)]
+    pub files: Option<Sha256>,
 }
 
 impl StoredDeployment {
+    /// Whether a configuration with these files and this mode is the one that was done last.
+    #[must_use]
+    pub fn is_configured(&self, mode: Mode, files: Sha256) -> bool {
+        self.configured.as_ref().is_some_and(|last| last.mode == mode && last.files == Some(files))
+    }
+
     /// The number of the active version.
     #[must_use]
     pub fn active(&self) -> Option<u32> {
@@ -281,6 +290,8 @@ pub enum Change {
         mode: Mode,
         /// Its version, which becomes the active one.
         version: NewVersion,
+        /// The hash of the files that the configuration names.
+        files: Sha256,
     },
     /// Deletes a deployment. Its decisions stay in the log until they expire, and its versions with them.
     DeleteDeployment {
@@ -353,7 +364,7 @@ impl Change {
         match self {
             Self::PutDeployment { name, mode: None } => format!("put deployment {name}"),
             Self::PutDeployment { name, mode: Some(mode) } => format!("put deployment {name}, mode {}", mode.name()),
-            Self::Configure { name, mode, version } => {
+            Self::Configure { name, mode, version, .. } => {
                 format!("configure {name}: mode {}, policy {}", mode.name(), version.policy)
             }
             Self::DeleteDeployment { name } => format!("delete deployment {name}"),
@@ -443,12 +454,12 @@ impl Registry {
     pub fn apply(&mut self, change: Change, now: Time) -> Result<Changed, ChangeError> {
         let changed = match change {
             Change::PutDeployment { name, mode } => self.put_deployment(name, mode, now),
-            Change::Configure { name, mode, version } => {
+            Change::Configure { name, mode, version, files } => {
                 let created = self.find(&name).is_err();
                 if created {
                     self.put_deployment(name.clone(), Some(mode), now);
                 }
-                self.find(&name)?.configure(mode, version, now)
+                self.find(&name)?.configure(mode, version, files, now)
             }
             Change::DeleteDeployment { name } => {
                 self.find(&name)?.deleted = Some(now);
@@ -536,9 +547,10 @@ impl Registry {
 
 impl StoredDeployment {
     /// Does what a configuration asks for and did not ask for last time.
-    fn configure(&mut self, mode: Mode, version: NewVersion, now: Time) -> Changed {
+    fn configure(&mut self, mode: Mode, version: NewVersion, files: Sha256, now: Time) -> Changed {
         let asked = (version.router, version.policy);
-        let before = self.configured.replace(Configured { mode, router: asked.0, policy: asked.1 });
+        let asked_now = Configured { mode, router: asked.0, policy: asked.1, files: Some(files) };
+        let before = self.configured.replace(asked_now);
         if before.as_ref().is_none_or(|before| before.mode != mode) {
             self.mode = mode;
         }
