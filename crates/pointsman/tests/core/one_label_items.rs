@@ -59,8 +59,9 @@ fn expected_and_held_out_costs_are_right_if_a_feature_explains_the_noise_of_one_
         let mut draw = |items: usize| {
             let kinds: Vec<usize> = (0..items).map(|_| rng.below(2)).collect();
             let truths = [[0.95, 0.05], [0.5, 0.5]];
+            let labels: Vec<usize> = (0..items).map(|_| 1 + 2 * rng.below(2)).collect();
             let votes: Vec<Vec<u32>> =
-                kinds.iter().map(|&kind| rng.votes(&truths[kind], 1 + rng.below(2) * 2)).collect();
+                kinds.iter().zip(&labels).map(|(&kind, &labels)| rng.votes(&truths[kind], labels)).collect();
             let features = kinds.iter().map(|&kind| kind as f64).collect();
             table(2, &vec![vec![0.6, 0.4]; items], &votes).with_features(["kind"], features).unwrap()
         };
