@@ -182,13 +182,13 @@ mod tests {
         let is_noisy = |row: usize| row % 4 < 2;
         let (table, estimates) = table(1200, is_noisy);
         let shifts = shifts_of_single_labels(&table, &[0; 1200], &estimates);
-        for row in 0..1200 {
+        for (row, shift) in shifts.into_iter().enumerate() {
             let wanted = match row % 3 {
                 0 if is_noisy(row) => 0.2,
                 0 => -0.2,
                 _ => 0.0,
             };
-            assert!((shifts[row] - wanted).abs() < 0.01, "row {row}: {} instead of {wanted}", shifts[row]);
+            assert!((shift - wanted).abs() < 0.01, "row {row}: {shift} instead of {wanted}");
         }
     }
 
