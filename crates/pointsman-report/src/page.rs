@@ -158,17 +158,45 @@ pub(crate) fn escaped(text: &str) -> String {
     out
 }
 
+/// A number with fewer digits that the page rounds further as it would round the number itself: if it ends in five, more digits say whether
+/// the number was above or below.
+fn rounded(x: f64) -> f64 {
+    /// How many more digits.
+    const MORE_DIGITS: usize = 4;
+    let text = |digits: usize| format!("{x:.*e}", digits - 1);
+    let short = text(SIGNIFICANT_DIGITS);
+    let is_tie = short.split('e').next().is_some_and(|digits| digits.trim_end_matches('0').ends_with('5'));
+    if is_tie { text(SIGNIFICANT_DIGITS + MORE_DIGITS) } else { short }.parse().unwrap_or(x)
+}
+
 /// Rounds every number for the page; `report.json` has full precision.
 fn round_numbers(value: &mut Value) {
     match value {
         Value::Number(number) if number.is_f64() => {
             let x = number.as_f64().unwrap_or(0.0);
-            let short: f64 = format!("{x:.*e}", SIGNIFICANT_DIGITS - 1).parse().unwrap_or(x);
+            let short = rounded(x);
             let whole = short.fract() == 0.0 && short.abs() < 1e15;
             *number = if whole { (short as i64).into() } else { Number::from_f64(short).unwrap_or(number.clone()) };
         }
         Value::Array(items) => items.iter_mut().for_each(round_numbers),
         Value::Object(map) => map.values_mut().for_each(round_numbers),
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rounded;
+
+    #[test]
+    fn numbers_are_not_rounded_twice() {
+        for (x, digits, shown) in
+            [(0.365_749_585_9, 4, "0.3657"), (0.365_750_414_1, 4, "0.3658"), (0.123_455_49, 5, "0.12346")]
+        {
+            let short = rounded(x);
+            assert_eq!(format!("{short:.digits$}"), shown);
+            assert!((short - x).abs() < 1e-6, "{short}");
+        }
+        assert_eq!([0.45, 1_234.0, 0.123_456_789, -2.5e-7].map(rounded), [0.45, 1_234.0, 0.123_457, -2.5e-7]);
     }
 }

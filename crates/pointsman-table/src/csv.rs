@@ -180,7 +180,10 @@ impl RowValues for Row<'_> {
     }
 
     fn answers(&self, group: &ColumnGroup, out: &mut Vec<f64>) -> Result<()> {
-        self.numbers(group, number::answer_from_text, out)
+        if let Some(key) = group.fields().iter().position(|&field| self.record[field].trim_ascii().is_empty()) {
+            return Err(self.at.value(group.column(self.at.row, Some(key)), group.no_answer()));
+        }
+        self.numbers(group, number::real_from_text, out)
     }
 
     fn votes(&self, group: &ColumnGroup, out: &mut Vec<u32>) -> Result<()> {

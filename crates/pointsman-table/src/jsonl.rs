@@ -145,7 +145,7 @@ impl<'a> Row<'a> {
                 (Some(_), _) => None,
             }),
         };
-        if is_missing { Err(self.error(group, None, NO_ANSWER)) } else { Ok(()) }
+        if is_missing { Err(self.error(group, None, group.no_answer())) } else { Ok(()) }
     }
 
     /// Refuses keys given twice, and fields with a role that are not in the first row, which would otherwise be dropped silently.

@@ -46,11 +46,6 @@ pub(crate) fn real_from_text(bytes: &[u8]) -> Parsed<f64> {
 pub(crate) const NO_ANSWER: &str = "no answer: a route is measured on rows that have answers; keep those, for example with \
                                     --where has_answer=1 (in Python where={'has_answer': 1}), or drop the columns of the oracle";
 
-/// Another model's probability from text.
-pub(crate) fn answer_from_text(bytes: &[u8]) -> Parsed<f64> {
-    if bytes.trim_ascii().is_empty() { Err(NO_ANSWER.to_owned()) } else { real_from_text(bytes) }
-}
-
 /// A feature from text: NaN if the text is empty.
 pub(crate) fn feature_from_text(bytes: &[u8]) -> Parsed<f64> {
     if bytes.trim_ascii().is_empty() {
@@ -80,6 +75,9 @@ pub(crate) fn count_from_text(bytes: &[u8]) -> Parsed<u32> {
     // Nearly all counts are short plain integers.
     if (1..=9).contains(&bytes.len()) && bytes.iter().all(u8::is_ascii_digit) {
         return Ok(bytes.iter().fold(0, |n, digit| n * 10 + u32::from(digit - b'0')));
+    }
+    if bytes.trim_ascii().is_empty() {
+        return Err("no value: write 0 where nobody gave this label".to_owned());
     }
     count_from_real(real_from_text(bytes)?)
 }

@@ -70,6 +70,12 @@ pub(crate) fn run(args: &DecideArgs) -> anyhow::Result<()> {
         None => (None, batches),
     };
     let with_ids = queries.writes_ids(&batches);
+    if args.keep == Keep::Id && !with_ids && matches!(output, Output::Table(..)) {
+        let table = args.table.display();
+        render::warn(format!(
+            "{table} has no column id, so nothing says which query a decision is for: name the column with --columns id=NAME"
+        ));
+    }
     let extras = DecisionExtras::new(judgement.as_deref(), rule.is_some());
     let mut names = pointsman_table::decision_columns(&policy, with_ids, extras);
     // Ids keep the name of their column, unless a column of the decisions has it.

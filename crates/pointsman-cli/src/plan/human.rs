@@ -184,17 +184,18 @@ fn advice_within(
     if bought.cells.is_empty() {
         return format!("Within {most} nothing can be bought that is worth it.");
     }
-    let ways: Vec<String> = bought.offers.iter().map(|offer| Way::new(offer, found, router).in_words()).collect();
+    let ways: Vec<Way> = bought.offers.iter().map(|offer| Way::new(offer, found, router)).collect();
     let cost =
         args.label_price.map_or(String::new(), |price| format!(" cost {} and", short(price * bought.labels as f64)));
     let queries = traffic.or(args.traffic).map_or("thousand".to_owned(), |traffic| count(traffic as usize));
     let per = if queries == "thousand" { "per thousand queries".to_owned() } else { format!("over {queries} queries") };
     format!(
-        "Best within {most}: {} ({}). They{cost} are expected to save {} {per}, in {unit}.{}",
+        "Best within {most}: {} ({}). They{cost} are expected to save {} {per}, in {unit}.{}{}",
         counted(bought.labels, "label", "labels"),
-        ways.join("; "),
+        ways.iter().map(Way::in_words).collect::<Vec<_>>().join("; "),
         short(bought.saving),
-        uncertain_in_words(found, &bought.cells)
+        uncertain_in_words(found, &bought.cells),
+        annotators_in_words(&ways, args)
     )
 }
 
@@ -215,17 +216,29 @@ fn advice_on_purchase(
         });
         return format!("Not worth it: no labels save over {queries} queries what they cost.{from}");
     }
-    let ways = bought.offers.iter().map(|offer| Way::new(offer, found, router).in_words());
+    let ways: Vec<Way> = bought.offers.iter().map(|offer| Way::new(offer, found, router)).collect();
     format!(
         "Worth buying: {} ({}). That costs {} and is expected to save {} over {queries} queries, in {unit}; the rest is \
-         not worth it.{}{}",
+         not worth it.{}{}{}",
         counted(bought.labels, "label", "labels"),
-        ways.collect::<Vec<_>>().join("; "),
+        ways.iter().map(Way::in_words).collect::<Vec<_>>().join("; "),
         short(bought.cost),
         short(bought.saving),
         fewer_in_words(found, bought),
-        uncertain_in_words(found, &bought.cells)
+        uncertain_in_words(found, &bought.cells),
+        annotators_in_words(&ways, args)
     )
+}
+
+/// How to keep to the annotators there are, if items get more labels than a plan knows annotators for.
+fn annotators_in_words(ways: &[Way], args: &PlanArgs) -> String {
+    match ways.iter().filter_map(Way::more_labels_per_item).max() {
+        Some(most) if args.max_labels_per_item.is_none() && args.votes.annotations.is_none() => format!(
+            " {most} more labels on one item need as many more annotators: with fewer add --max-labels-per-item N, all labels of an item \
+             counted."
+        ),
+        _ => String::new(),
+    }
 }
 
 /// Why a purchase has fewer labels than the table lists for its cells; empty if it has not.

@@ -37,6 +37,11 @@ impl Way {
         }
     }
 
+    /// How many more labels each present item gets; `None` if new items are cheaper.
+    pub(super) fn more_labels_per_item(&self) -> Option<usize> {
+        self.more_labels_per_item
+    }
+
     /// The labels in words, as in "cell 3: 40 new items with 2 labels each".
     pub(super) fn in_words(&self) -> String {
         let cell = self.cell;

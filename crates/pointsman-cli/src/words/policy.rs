@@ -117,7 +117,9 @@ pub(crate) fn limit(policy: &Policy) -> Option<String> {
             format!("it acts as if routing cost {} {own}", short(found.price))
         }
     };
-    let random = match found.marginal > 0.0 && found.marginal < 1.0 {
+    // With a forest hardly two queries save the same: a share that rounds to zero is not worth a sentence.
+    let is_drawn = found.marginal > 0.0 && found.marginal < 1.0 && percent(found.at_margin) != percent(0.0);
+    let random = match is_drawn {
         true => format!(
             " Where routing saves exactly that price, which is so for {} of such traffic, {} of the queries are routed, at random, the same \
              for the same query.",

@@ -150,6 +150,71 @@ fn an_engineer_gets_from_a_table_to_decisions() {
     shell(path, &format!("decide router.safetensors decided.parquet {columns} {task} -o again.csv")).ok();
 }
 
+/// An engineer who can ask a strong model or people, with one to five labels per item: what is printed agrees with the truth.
+#[test]
+fn costs_agree_with_the_truth_where_items_have_one_to_five_labels() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path();
+    let mut random = Lcg::new(29);
+    let columns = |prefix: &str| CLASSES.map(|class| format!("{prefix}{class}")).join(",");
+    // The loss of the model, of the strong model and of people, which do not depend on who labels.
+    let mut losses = Vec::new();
+    for (name, rows) in [("calibration", 1500), ("heldout", 1000), ("queries", 3000)] {
+        let mut text = format!(
+            "id,{},x_words,x_topics,{},{}\n",
+            columns("prob_"),
+            columns("oracle_strong_"),
+            if name == "queries" { "note".to_owned() } else { columns("votes_") }
+        );
+        for row in 0..rows {
+            let Item { probs, truth, words, topics } = item(&mut random, 4);
+            let is_right = random.uniform() < 0.9;
+            let top = (0..4).max_by(|&a, &b| truth[a].total_cmp(&truth[b])).unwrap();
+            let said = if is_right { top } else { (top + 1) % 4 };
+            let strong: Vec<f64> = (0..4).map(|class| if class == said { 0.88 } else { 0.04 }).collect();
+            let mut votes = [0; 4];
+            (0..=random.below(5)).for_each(|_| votes[label(&mut random, &truth)] += 1);
+            let list = |values: &[f64]| values.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+            let votes = if name == "queries" { "-".to_owned() } else { votes.map(|n| n.to_string()).join(",") };
+            writeln!(text, "q{row},{},{words},{topics},{},{votes}", list(&probs), list(&strong)).unwrap();
+            if name == "queries" {
+                let square = |p: &[f64]| p.iter().map(|p| p * p).sum::<f64>();
+                let cross = |p: &[f64]| p.iter().zip(&truth).map(|(p, t)| p * t).sum::<f64>();
+                let loss = |p: &[f64]| 1.0 - 2.0 * cross(p) + square(p);
+                losses.push([loss(&probs), loss(&strong), 1.0 - square(&truth)]);
+            }
+        }
+        fs::write(path.join(format!("{name}.csv")), text).unwrap();
+    }
+    let task = "--route strong=0.05,measured --route people=0.15 --abstain 0.5";
+    shell(path, "calibrate calibration.csv --partition forest:50 -o router.safetensors").ok();
+    let shown = shell(path, &format!("show router.safetensors {task} --json")).ok().json();
+    let found = shell(path, &format!("evaluate router.safetensors heldout.csv {task} --json")).ok().json();
+    shell(path, &format!("compile router.safetensors {task} -o policy.safetensors")).ok();
+    shell(path, "decide policy.safetensors queries.csv --keep id -o decisions.csv.gz").ok();
+    shell(path, &format!("decide router.safetensors queries.csv {task} --keep id -o decisions.csv")).ok();
+    let (header, rows) = parse_csv(&fs::read_to_string(path.join("decisions.csv")).unwrap());
+    let action = header.iter().position(|name| name == "action").unwrap();
+    let cost = |(row, losses): (&Vec<String>, &[f64; 3])| match row[action].as_str() {
+        "predict" => losses[0],
+        "route:strong" => losses[1] + 0.05,
+        "route:people" => losses[2] + 0.15,
+        "abstain" => 0.5,
+        other => panic!("{other}"),
+    };
+    let truth = rows.iter().zip(&losses).map(cost).sum::<f64>() / rows.len() as f64;
+    for (what, cost, error) in [
+        ("promise", &shown["promise"]["cost"], &shown["promise"]["standard_error"]),
+        ("evaluation", &found["corrected_cost"]["router"], &found["corrected_standard_error"]["router"]),
+    ] {
+        let [cost, error] = [cost, error].map(|value| value.as_f64().unwrap());
+        assert!((cost - truth).abs() < 3.0 * error, "{what}: {cost} ± {error} instead of {truth}");
+    }
+    shell(path, "calibrate calibration.csv --certifiable -o cells.safetensors").ok();
+    shell(path, &format!("compare router.safetensors cells.safetensors heldout.csv {task}")).ok();
+    shell(path, &format!("decide router.safetensors queries.csv {task} --budget 30% -o budget.parquet")).ok();
+}
+
 /// Someone who pays for labels: from long annotations to a diagnosis, to a plan, to the ids of items to label, and back.
 #[test]
 fn an_annotation_lead_gets_from_labels_to_items_to_label() {
@@ -188,6 +253,15 @@ fn an_annotation_lead_gets_from_labels_to_items_to_label() {
     let found = shell(path, &format!("diagnose {table} {task} --json")).ok().json();
     assert_eq!(found["flagged_annotators"]["annotators"], serde_json::json!(["Always, Anna"]), "{found}");
     let without = "--without 'Always, Anna'";
+    // The loss with all labels is that of the costs, and the loss without hers is what a diagnosis without them finds.
+    let irreducible = |report: &Value| {
+        let worth = |name: &str| report["worth"][name]["estimate"].as_f64().unwrap();
+        worth("loss") - worth("reducible")
+    };
+    let flagged = |name: &str| found["flagged_annotators"][name].as_f64().unwrap();
+    assert!((flagged("irreducible") - irreducible(&found)).abs() < 1e-9, "{found}");
+    let again = shell(path, &format!("diagnose {table} {without} {task} --json")).ok().json();
+    assert!((flagged("irreducible_without") - irreducible(&again)).abs() < 0.002, "{}", irreducible(&again));
     if found["verdict"]["advice"] == "mend-labels" {
         let next = suggested(&found);
         assert!(next[0].contains(without) && next[0].contains("--where split=calib"), "{next:?}");

@@ -268,3 +268,60 @@ fn noisy_annotator_is_not_said_to_depend_on_others() {
     assert!(run.stdout.contains("agrees with the others less than expected"), "{}", run.stdout);
     assert!(!run.stdout.contains("independently"), "{}", run.stdout);
 }
+
+/// A model was asked about some rows only: the message has the filter that keeps these, in text and in Parquet.
+#[test]
+fn rows_without_answers_are_left_out_by_the_filter_that_the_message_gives() {
+    let folder = messages();
+    let path = folder.path();
+    let text = fs::read_to_string(path.join("messages.csv")).unwrap();
+    let mut lines = text.lines();
+    let mut partial = lines.next().unwrap().replace("llm ", "oracle_llm_").replace("p ", "prob_") + "\n";
+    for (n, line) in lines.enumerate() {
+        let mut cells: Vec<&str> = line.split(',').collect();
+        if n % 3 != 0 {
+            cells[5..8].fill("");
+        }
+        partial += &(cells.join(",") + "\n");
+    }
+    fs::write(path.join("partial.csv"), partial).unwrap();
+    let run = shell(path, "calibrate partial.csv --partition confidence:4 -o r.safetensors");
+    let flag = "--where 'oracle_llm_Billing question!='";
+    assert!(run.code == 2 && run.stderr.contains(flag) && run.stderr.contains("random sample"), "{run:?}");
+    let rows = |table: &str| {
+        let calibrate = format!("calibrate {table} {flag} --partition confidence:4 -o r.safetensors --json");
+        shell(path, &calibrate).ok().json()["rows"].as_u64()
+    };
+    assert_eq!(rows("partial.csv"), Some(134));
+    // The same rows as Parquet, where a missing value is null.
+    shell(path, "decide r.safetensors partial.csv --route 0.1 -o partial.parquet").ok();
+    let run = shell(path, "calibrate partial.parquet --partition confidence:4 -o r.safetensors");
+    assert!(run.code == 2 && run.stderr.contains(flag), "{run:?}");
+    assert_eq!(rows("partial.parquet"), Some(134));
+}
+
+#[test]
+fn counts_left_empty_and_labels_in_one_text_are_refused_with_the_way_to_give_them() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path();
+    fs::write(path.join("empty.csv"), "id,prob_a,prob_b,votes_a,votes_b\n1,0.7,0.3,2,\n").unwrap();
+    let run = shell(path, "calibrate empty.csv -o r.safetensors");
+    assert!(run.code == 2 && run.stderr.contains("column votes_b: no value: write 0 where nobody"), "{run:?}");
+    fs::write(path.join("joined.csv"), "id,prob_a,prob_b,labels\n1,0.7,0.3,a|a|b\n").unwrap();
+    let run = shell(path, "calibrate joined.csv -o r.safetensors");
+    assert!(run.code == 2 && run.stderr.contains("column labels holds text and not a list"), "{run:?}");
+    assert!(run.stderr.contains("--annotations FILE"), "{run:?}");
+}
+
+#[test]
+fn decisions_that_should_keep_ids_and_have_none_are_reported() {
+    let folder = with_router();
+    let path = folder.path();
+    let decide = "decide r.safetensors heldout.csv --columns 'probs=p ,oracles=llm ' --route 0.1 -o d.csv";
+    let run = shell(path, &format!("{decide} --keep id")).ok();
+    assert!(run.stderr.contains("heldout.csv has no column id") && run.stderr.contains("--columns id=NAME"), "{run:?}");
+    for other in ["--keep all", "--keep none", "--keep id --columns 'id=Message ID'"] {
+        let run = shell(path, &format!("{decide} {other}")).ok();
+        assert!(!run.stderr.contains("has no column id"), "{run:?}");
+    }
+}

@@ -34,7 +34,7 @@ pub(super) fn data_card(diagnosis: &Diagnosis) -> String {
         let text = format!("{shortfall} too low, if the means of labels were taken for the truth (plugin)");
         items.push(("irreducible loss", text));
     }
-    let partition = label(&diagnosis.partition, MAX_NAME_CHARS);
+    let partition = label(diagnosis.chosen.as_ref().unwrap_or(&diagnosis.partition), MAX_NAME_CHARS);
     items.push(("cells", format!("{} of {partition}{}", count(enough.cells), sparse_cells(enough))));
     if let Some(stability) = enough.stability {
         items.push(("routers of two halves agree on", format!("{} of the rows", percent(stability))));

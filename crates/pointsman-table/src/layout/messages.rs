@@ -39,18 +39,24 @@ impl Finder<'_> {
         ))
     }
 
-    /// What to do if a column holds one class name per row.
+    /// What to do if a column holds the labels as text: one class name per row, or several in one text.
     pub(super) fn label_hint(&self, classes: &[String]) -> Option<String> {
         let names = [self.columns.labels.as_str(), &self.columns.label, "labels", "label"];
-        let is_class = |value: &String| classes.contains(value);
-        let column = self.fields.iter().find(|field| {
-            field.shape == Shape::Scalar
-                && names.contains(&field.name.as_str())
-                && field.first.as_ref().is_some_and(is_class)
-        })?;
+        let is_label_column = |field: &&Field| {
+            field.shape == Shape::Scalar && names.contains(&field.name.as_str()) && field.first.is_some()
+        };
+        let column = self.fields.iter().find(is_label_column)?;
+        let first = column.first.as_deref().unwrap_or_default();
+        let holds = if classes.iter().any(|class| class == first) {
+            "one class name per row"
+        } else if classes.iter().any(|class| first.contains(class.as_str())) {
+            "text and not a list"
+        } else {
+            return None;
+        };
         Some(format!(
-            "; column {} holds one class name per row: give labels as annotations, --annotations FILE with the columns id and label, or as \
-             a list in JSONL",
+            "; column {} holds {holds}: give labels as annotations, --annotations FILE with the columns id and label and one row per label, \
+             or as a list in JSONL",
             column.name
         ))
     }
@@ -208,10 +214,19 @@ impl Finder<'_> {
 
 /// The flag that names columns, as a shell needs it typed.
 pub(super) fn columns_flag(names: &str) -> String {
+    flag("--columns", names)
+}
+
+/// The flag that keeps rows, as a shell needs it typed.
+pub(super) fn where_flag(condition: &str) -> String {
+    flag("--where", condition)
+}
+
+fn flag(name: &str, value: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "_-.:/+%@=,".contains(c);
-    match names.chars().all(is_plain) {
-        true => format!("--columns {names}"),
-        false => format!("--columns '{}'", names.replace('\'', r"'\''")),
+    match value.chars().all(is_plain) {
+        true => format!("{name} {value}"),
+        false => format!("{name} '{}'", value.replace('\'', r"'\''")),
     }
 }
 

@@ -10,6 +10,7 @@ mod messages;
 
 use self::finder::Finder;
 use crate::error::{Result, listed};
+use crate::number::NO_ANSWER;
 use crate::options::{Need, ReadOptions, Role};
 
 /// The shape of the values of a column.
@@ -101,6 +102,18 @@ impl ColumnGroup {
             (Location::List(_), Some(key)) => format!("{name}[{key}]"),
             (Location::Keyed(_), Some(key)) => format!("{name}.{}", self.keys[key]),
             (Location::List(_) | Location::Keyed(_), None) => name.clone(),
+        }
+    }
+
+    /// The message about a row without another model's answer, with the filter that keeps the others if the answers are columns.
+    pub(crate) fn no_answer(&self) -> String {
+        match &self.location {
+            Location::Wide(_) => format!(
+                "no answer: a route is measured on rows that have answers; if these are a random sample of all rows, keep them with {}, or \
+                 drop the columns of the oracle",
+                messages::where_flag(&format!("{}!=", self.column(0, Some(0))))
+            ),
+            Location::List(_) | Location::Keyed(_) => NO_ANSWER.to_owned(),
         }
     }
 

@@ -11,7 +11,7 @@ use crate::error::{Error, Parsed, Result, shown};
 /// A condition on rows: `COL=VALUE`, `COL!=VALUE`, or a range such as `COL>=VALUE`.
 ///
 /// `=` keeps a row if the column's value equals the filter's as text, or if both are numbers and equal (`split=0` keeps `0`, `0.0` and
-/// `00`); `!=` keeps all other rows. `<`, `<=`, `>` and `>=` compare numbers with numbers, and dates and times with dates and times. A date
+/// `00`); `!=` keeps all other rows. A missing value is empty text in every format: `answer!=` keeps the rows that have one. `<`, `<=`, `>` and `>=` compare numbers with numbers, and dates and times with dates and times. A date
 /// alone stands for its whole day, in UTC: `date<=2024-01-31` keeps `2024-01-31T18:00:00Z`. Rows without a value are in no range; any other
 /// value that is not of the filter's kind is refused.
 #[derive(Debug, Clone, PartialEq)]
@@ -101,14 +101,15 @@ impl Filter {
         /// The largest whole number up to which a double is exact.
         const MAX_EXACT: u64 = 1 << 53;
         match cell {
-            Cell::Null => false,
+            Cell::Null => self.value.is_empty(),
             Cell::Bool(b) => {
                 self.value.eq_ignore_ascii_case(if *b { "true" } else { "false" })
                     || number == Some(f64::from(u8::from(*b)))
             }
             Cell::Int(i) if i.unsigned_abs() <= MAX_EXACT => number == Some(*i as f64),
             Cell::Int(i) => self.value == i.to_string(),
-            Cell::Real(x) => number == Some(*x) || x.is_nan() && self.value.eq_ignore_ascii_case("nan"),
+            Cell::Real(x) if x.is_nan() => self.value.is_empty() || self.value.eq_ignore_ascii_case("nan"),
+            Cell::Real(x) => number == Some(*x),
             Cell::Text(text) => *text == self.value || number.is_some_and(|n| text.trim().parse() == Ok(n)),
         }
     }
@@ -246,6 +247,10 @@ mod tests {
         }
         assert!(!keeps("a>=0", "") && !keeps("a<0", "") && !keeps("a<=0", "nan"), "missing values are in no range");
         assert!(keeps("a!=0", ""), "and they are not zero");
+        for missing in [Cell::Null, Cell::Real(f64::NAN), Cell::Text("".into())] {
+            let filter = |text: &str| text.parse::<Filter>().unwrap().keeps(&missing).unwrap();
+            assert!(filter("a=") && !filter("a!=") && filter("a!=0"), "{missing:?} is empty");
+        }
         // The first operator ends the name of the column.
         assert!(keeps("a=b>c", "b>c"));
         assert_eq!("age<30=yes".parse::<Filter>().unwrap(), Filter::new("age<30", "yes"));

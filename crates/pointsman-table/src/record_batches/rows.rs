@@ -13,7 +13,6 @@ use crate::arrow::{ColumnSlice, FromNumber, cell, flattened, is_null, list_value
 use crate::error::{Error, Result, RowAt, shown};
 use crate::labels::Labels;
 use crate::layout::{ColumnGroup, FieldPath, Layout, Location};
-use crate::number::NO_ANSWER;
 use crate::raw::{RawRows, RowValues};
 use crate::row_filter::RowFilter;
 
@@ -153,7 +152,7 @@ impl BatchRows<'_> {
             return Ok(());
         }
         match self.rows().find(|&row| columns.iter().all(|column| is_null(column, row))) {
-            Some(row) => Err(self.error(group, row, None, NO_ANSWER)),
+            Some(row) => Err(self.error(group, row, None, group.no_answer())),
             None => Ok(()),
         }
     }

@@ -1,13 +1,11 @@
 //! The irreducible loss without the annotators whose labels are not independent.
 
+use super::estimate::mean;
 use crate::diagnose::annotators::{Annotations, AnnotatorCheck};
 use crate::error::Result;
-use crate::numeric::weighted::weighted_mean;
-use crate::partition::CellId;
-use crate::policy::Policy;
-use crate::router::Router;
+use crate::estimate::RowEstimates;
+use crate::loss::Loss;
 use crate::table::Table;
-use crate::task::Task;
 
 /// The relative difference of the irreducible loss from which the labels must be corrected first.
 const MATERIAL: f64 = 0.1;
@@ -26,13 +24,12 @@ pub struct FlaggedAnnotators {
 }
 
 impl FlaggedAnnotators {
-    /// `None` if no annotator is to be left out. Losses are estimated in the cells of `cells`.
+    /// `None` if no annotator is to be left out.
     pub(super) fn new(
         table: &Table,
         annotations: &Annotations,
         check: &AnnotatorCheck,
-        cells: &Router,
-        task: &Task,
+        loss: &Loss,
     ) -> Result<Option<Self>> {
         if check.left_out.is_empty() {
             return Ok(None);
@@ -43,16 +40,24 @@ impl FlaggedAnnotators {
         let kept: Vec<u32> = (0..table.rows() as u32).filter(has_labels).collect();
         let kept_votes = kept.iter().flat_map(|&row| &votes[row as usize * classes..][..classes]).copied().collect();
         let columns: Vec<usize> = (0..table.feature_names().len()).collect();
-        let irreducible = |rows: &Table| -> Result<Option<f64>> {
-            Ok(mean_irreducible(&Router::calibrate_like(rows, cells)?.policy(task)?))
+        let without = match kept.is_empty() {
+            true => None,
+            false => mean_irreducible(&table.select(&kept, &columns).with_votes(kept_votes)?, loss),
         };
-        let without =
-            if kept.is_empty() { None } else { irreducible(&table.select(&kept, &columns).with_votes(kept_votes)?)? };
         Ok(Some(Self {
             annotators: check.left_out.clone(),
-            irreducible: irreducible(table)?,
+            irreducible: mean_irreducible(table, loss),
             irreducible_without: without,
         }))
+    }
+
+    /// Replaces the irreducible loss with all labels by the one that the diagnosis reports, and the one without theirs in proportion.
+    pub(super) fn rescale(&mut self, irreducible: f64) {
+        let (Some(with), Some(without)) = (self.irreducible, self.irreducible_without) else { return };
+        if with > 0.0 && irreducible > 0.0 {
+            self.irreducible = Some(irreducible);
+            self.irreducible_without = Some(without * irreducible / with);
+        }
     }
 
     /// Whether the irreducible loss differs by a tenth or more without their labels.
@@ -64,10 +69,8 @@ impl FlaggedAnnotators {
     }
 }
 
-/// The mean irreducible loss over the cells in which it is known; `None` if it is known in none.
-fn mean_irreducible(policy: &Policy) -> Option<f64> {
-    let cells = (0..policy.cells().count() as u32).filter_map(|cell| policy.cell(CellId(cell)));
-    let known = cells.filter_map(|decision| Some((decision.estimate().weight, decision.irreducible()?)));
-    let mean = weighted_mean(known);
-    mean.is_finite().then_some(mean)
+/// The mean irreducible loss of the rows, by the measure of the costs; `None` if the labels do not identify it.
+fn mean_irreducible(table: &Table, loss: &Loss) -> Option<f64> {
+    let weights: Vec<f64> = (0..table.rows()).map(|row| table.weight(row)).collect();
+    Some(mean(&RowEstimates::fit(table, loss)?.irreducible, &weights))
 }

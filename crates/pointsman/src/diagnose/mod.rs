@@ -169,7 +169,7 @@ pub fn diagnose_annotated(
     let cells = fixed_cells(&ordered.rows, router.clone())?;
     let checked = annotations.map(|named| AnnotatorCheck::new(table, named).map(|check| (named, check))).transpose()?;
     let flagged_annotators = match &checked {
-        Some((named, check)) => FlaggedAnnotators::new(table, named, check, &cells, &unlimited)?,
+        Some((named, check)) => FlaggedAnnotators::new(table, named, check, task.loss())?,
         None => None,
     };
     let mut diagnosis = Diagnosis {
@@ -206,12 +206,16 @@ pub fn diagnose_annotated(
 }
 
 impl Diagnosis {
-    /// Adds the correlation of reducible and total loss, and the irreducible loss of all rows together to the sensitivity.
+    /// Adds the correlation of reducible and total loss. The irreducible loss of all rows together replaces those of other estimates.
     fn add_correlation(&mut self, correlation: Option<f64>, rows: &Table) {
         let Some(worth) = &mut self.worth else { return };
         worth.correlation = correlation;
+        let irreducible = worth.loss.estimate - worth.reducible.estimate;
         if let Some(sensitivity) = &mut self.agreement.sensitivity {
-            sensitivity.rescale(worth.loss.estimate - worth.reducible.estimate, rows);
+            sensitivity.rescale(irreducible, rows);
+        }
+        if let Some(flagged) = &mut self.flagged_annotators {
+            flagged.rescale(irreducible);
         }
     }
 }

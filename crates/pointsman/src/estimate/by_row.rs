@@ -15,6 +15,8 @@
 //!
 //! A second correction multiplies G(ȳ) by a factor of the group, the entropy of the shrunk snapshot means over that of the snapshot means.
 //! The difference between the two shows how much the labels leave open.
+//!
+//! A row with one label has the mean of its group, moved by what its features tell (`single_labels`).
 
 use std::collections::BTreeMap;
 
@@ -24,6 +26,7 @@ use rand_pcg::rand_core::{Rng, SeedableRng};
 use super::bias_polynomial::{LeastSquares, MAX_DEGREE, Polynomial, diversities, unbiased_diversities};
 use super::dirichlet::draw_into;
 use super::moments::Moments;
+use super::single_labels::shifts_of_single_labels;
 use super::vote_groups::VoteGroup;
 use crate::loss::{Loss, Shape};
 use crate::numeric::mix::{class_at, mix, uniform};
@@ -116,6 +119,11 @@ impl RowEstimates {
                 estimates.irreducible[row as usize] = value;
                 estimates.alternative[row as usize] = alternative;
             }
+        }
+        let shifts = shifts_of_single_labels(table, &estimates.group_of_row, &estimates.irreducible);
+        for (row, shift) in shifts.into_iter().enumerate() {
+            estimates.irreducible[row] += shift;
+            estimates.alternative[row] += shift;
         }
         Some(estimates)
     }

@@ -24,6 +24,7 @@ mod polynomials;
 mod pool;
 mod predicted_law;
 mod row_losses;
+mod single_labels;
 mod truths;
 mod valuation;
 mod vote_entropies;

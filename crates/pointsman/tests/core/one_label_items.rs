@@ -46,3 +46,33 @@ fn few_items_with_several_labels_do_not_widen_certificates() {
     assert!(few.total().width() < 1.1 * single.total().width());
     assert!(few.irreducible().contains(0.5 * (2.0 * 0.95 * 0.05) + 0.5 * (2.0 * 0.4 * 0.6)));
 }
+
+/// Half of the items are clear and half ambiguous, as only a feature tells; half of them have one label. A router that routes the clear ones and
+/// abstains on the others is charged with the noise of the clear ones only.
+#[test]
+fn expected_and_held_out_costs_are_right_if_a_feature_explains_the_noise_of_one_label_items() {
+    // Routing a clear item costs 2·0.95·0.05 + 0.05, abstaining 0.3.
+    let truth = 0.5 * (2.0 * 0.95 * 0.05 + 0.05) + 0.5 * 0.3;
+    let task = task().abstain(0.3).unwrap();
+    let (mut rng, mut errors) = (Rng::new(36), Vec::new());
+    for _ in 0..12 {
+        let mut draw = |items: usize| {
+            let kinds: Vec<usize> = (0..items).map(|_| rng.below(2)).collect();
+            let truths = [[0.95, 0.05], [0.5, 0.5]];
+            let labels: Vec<usize> = (0..items).map(|_| 1 + 2 * rng.below(2)).collect();
+            let votes: Vec<Vec<u32>> =
+                kinds.iter().zip(&labels).map(|(&kind, &labels)| rng.votes(&truths[kind], labels)).collect();
+            let features = kinds.iter().map(|&kind| kind as f64).collect();
+            table(2, &vec![vec![0.6, 0.4]; items], &votes).with_features(["kind"], features).unwrap()
+        };
+        let (calibration, held_out) = (draw(800), draw(800));
+        let router = Router::calibrate(&calibration, &"features:kind=2".parse().unwrap()).unwrap();
+        let policy = router.policy(&task).unwrap();
+        let found = policy.replay(&held_out).unwrap().evaluate(&policy).unwrap();
+        errors.push(found.corrected_cost.unwrap().get("router").unwrap() - truth);
+        errors.push(policy.promise().unwrap().cost - truth);
+    }
+    // With the mean noise of all rows of this confidence they would be too high by 0.05.
+    let mean = errors.iter().sum::<f64>() / errors.len() as f64;
+    assert!(mean.abs() < 0.005, "wrong by {mean} on average: {errors:?}");
+}

@@ -1,0 +1,210 @@
+//! The irreducible loss of rows with one label, from rows with several that are like them.
+//!
+//! One label says nothing about noise, so such a row has the mean of rows of similar confidence. That is right for all of them together, and
+//! wrong for those that a router chooses by features: where noise depends on a feature, a router that routes the items without noise would
+//! be charged with the noise of the others. The estimates of rows with several labels, less the mean of their confidence group, are therefore
+//! regressed on the features and the top class, and rows with one label are moved by the fit.
+//!
+//! The fit is a sum of step functions, one column at a time, chosen by the signal that it explains: the sum over bins of squared sums of
+//! residuals, without the products of a residual with itself, which are noise. Steps are multiplied by the share of the signal in what they
+//! explain. Nothing is fitted where that is no more than chance, and rows with several labels keep their own estimates.
+
+use crate::router::label_free;
+use crate::table::Table;
+use crate::table::votes::Votes;
+
+/// The largest number of bins of a feature, without the one of missing values.
+const BINS: usize = 8;
+
+/// The largest number of steps.
+const MAX_STEPS: usize = 20;
+
+/// The smallest number of rows with several labels that are fitted.
+const MIN_ROWS: usize = 100;
+
+/// The largest number of rows with several labels that are fitted.
+const MAX_ROWS: usize = 20_000;
+
+/// The signal of a column must exceed that of chance by so many standard deviations.
+const MIN_STANDARD_DEVIATIONS: f64 = 3.0;
+
+const ORDER_SEED: u64 = 0x51_4E61;
+
+/// What divides the rows into bins.
+enum Column {
+    /// A feature, by its place, with the lower edges of all bins but the first. Missing values are in the last bin.
+    Feature(usize, Vec<f64>),
+    TopClass(usize),
+}
+
+impl Column {
+    fn feature(table: &Table, place: usize, rows: &[u32]) -> Self {
+        let mut values: Vec<f64> = rows.iter().map(|&row| table.features(row as usize)[place]).collect();
+        values.retain(|value| !value.is_nan());
+        values.sort_unstable_by(f64::total_cmp);
+        let mut edges: Vec<f64> = (1..BINS).filter_map(|bin| values.get(bin * values.len() / BINS).copied()).collect();
+        edges.dedup();
+        edges.retain(|edge| values.first().is_some_and(|least| edge > least));
+        Self::Feature(place, edges)
+    }
+
+    fn bins(&self) -> usize {
+        match self {
+            Self::Feature(_, edges) => edges.len() + 2,
+            Self::TopClass(classes) => *classes,
+        }
+    }
+
+    fn bin(&self, table: &Table, row: usize) -> usize {
+        match self {
+            Self::Feature(place, edges) => match table.features(row)[*place] {
+                missing if missing.is_nan() => edges.len() + 1,
+                value => edges.partition_point(|&edge| edge <= value),
+            },
+            Self::TopClass(_) => table.peak(row).class as usize,
+        }
+    }
+}
+
+/// A row with several labels: its weight and its estimate less the mean of its group and what is fitted so far.
+struct Residual {
+    row: usize,
+    weight: f64,
+    value: f64,
+}
+
+/// A column with the step of each bin.
+struct Step {
+    column: usize,
+    heights: Vec<f64>,
+}
+
+/// By how much the estimate of each row with one label differs from the mean of its confidence group, and zero for other rows. `estimates` are
+/// the rows' estimated irreducible losses. Empty if there are no such rows, or too few others.
+pub(super) fn shifts_of_single_labels(table: &Table, group_of_row: &[u32], estimates: &[f64]) -> Vec<f64> {
+    let labels = |row: usize| table.votes(row).map_or(0, Votes::k);
+    let singles: Vec<usize> = (0..table.rows()).filter(|&row| labels(row) == 1).collect();
+    if singles.is_empty() || table.rows() < MIN_ROWS + singles.len() {
+        return Vec::new();
+    }
+    let mut order = label_free::order_of_table(table, ORDER_SEED);
+    order.retain(|&row| labels(row as usize) >= 2 && table.weight(row as usize) > 0.0);
+    order.truncate(MAX_ROWS);
+    let mut residuals = residuals(table, &order, group_of_row, estimates);
+    if residuals.len() < MIN_ROWS {
+        return Vec::new();
+    }
+    let features = (0..table.feature_names().len()).map(|place| Column::feature(table, place, &order));
+    let columns: Vec<Column> = features.chain([Column::TopClass(table.classes().len())]).collect();
+    let bins: Vec<Vec<usize>> = columns
+        .iter()
+        .map(|column| residuals.iter().map(|residual| column.bin(table, residual.row)).collect())
+        .collect();
+    let steps: Vec<Step> = std::iter::from_fn(|| next_step(&columns, &bins, &mut residuals)).take(MAX_STEPS).collect();
+    let mut shifts = vec![0.0; table.rows()];
+    for row in singles {
+        shifts[row] = steps.iter().map(|step| step.heights[columns[step.column].bin(table, row)]).sum();
+    }
+    shifts
+}
+
+/// The estimates of rows with several labels, less the mean of such rows in their group.
+fn residuals(table: &Table, rows: &[u32], group_of_row: &[u32], estimates: &[f64]) -> Vec<Residual> {
+    let groups = group_of_row.iter().max().map_or(0, |&last| last as usize + 1);
+    let mut sums = vec![[0.0; 2]; groups];
+    for row in rows.iter().map(|&row| row as usize) {
+        let [weight, sum] = &mut sums[group_of_row[row] as usize];
+        *weight += table.weight(row);
+        *sum += table.weight(row) * estimates[row];
+    }
+    let residual = |row: usize| {
+        let [weight, sum] = sums[group_of_row[row] as usize];
+        Residual { row, weight: table.weight(row), value: estimates[row] - sum / weight }
+    };
+    rows.iter().map(|&row| residual(row as usize)).collect()
+}
+
+/// The step of the column with the largest signal, which is then subtracted from the residuals; `None` if no column exceeds chance.
+fn next_step(columns: &[Column], bins: &[Vec<usize>], residuals: &mut [Residual]) -> Option<Step> {
+    let mut best: Option<(f64, Step)> = None;
+    for (column, bins) in bins.iter().enumerate() {
+        // The weight of each bin, its sum of residuals, and the sum of their squares.
+        let mut sums = vec![[0.0; 3]; columns[column].bins()];
+        for (residual, &bin) in residuals.iter().zip(bins) {
+            let weighted = residual.weight * residual.value;
+            let sums = &mut sums[bin];
+            sums[0] += residual.weight;
+            sums[1] += weighted;
+            sums[2] += weighted * weighted;
+        }
+        let (mut explained, mut noise, mut variance) = (0.0, 0.0, 0.0);
+        for &[weight, sum, squares] in sums.iter().filter(|[weight, ..]| *weight > 0.0) {
+            explained += sum * sum / weight;
+            noise += squares / weight;
+            variance += 2.0 * (squares / weight).powi(2);
+        }
+        let signal = explained - noise;
+        if signal <= MIN_STANDARD_DEVIATIONS * variance.sqrt() || best.as_ref().is_some_and(|(most, _)| signal <= *most)
+        {
+            continue;
+        }
+        let factor = signal / explained;
+        let height = |&[weight, sum, _]: &[f64; 3]| if weight > 0.0 { factor * sum / weight } else { 0.0 };
+        best = Some((signal, Step { column, heights: sums.iter().map(height).collect() }));
+    }
+    let (_, step) = best?;
+    for (residual, &bin) in residuals.iter_mut().zip(&bins[step.column]) {
+        residual.value -= step.heights[bin];
+    }
+    Some(step)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shifts_of_single_labels;
+    use crate::table::Table;
+
+    /// Rows of one confidence; noise is 0.1 or 0.5 by the first feature and does not depend on the second. Every third row has one label.
+    fn table(rows: usize, is_noisy: impl Fn(usize) -> bool) -> (Table, Vec<f64>) {
+        let features = (0..rows).flat_map(|row| [f64::from(u8::from(is_noisy(row))), (row % 7) as f64]).collect();
+        let votes = (0..rows).flat_map(|row| if row % 3 == 0 { [1, 0] } else { [1, 1] }).collect();
+        let table = Table::new(["a", "b"], [0.7, 0.3].repeat(rows))
+            .and_then(|table| table.with_features(["noisy".to_owned(), "other".to_owned()], features))
+            .and_then(|table| table.with_votes(votes))
+            .unwrap();
+        // Estimates vary around the noise of their row.
+        let estimates = (0..rows).map(|row| 0.1 + 0.4 * f64::from(u8::from(is_noisy(row))) + 0.05 * (row % 2) as f64);
+        (table, estimates.collect())
+    }
+
+    #[test]
+    fn rows_with_one_label_are_moved_to_rows_with_the_same_features() {
+        let is_noisy = |row: usize| row % 4 < 2;
+        let (table, estimates) = table(1200, is_noisy);
+        let shifts = shifts_of_single_labels(&table, &[0; 1200], &estimates);
+        for (row, shift) in shifts.into_iter().enumerate() {
+            let wanted = match row % 3 {
+                0 if is_noisy(row) => 0.2,
+                0 => -0.2,
+                _ => 0.0,
+            };
+            assert!((shift - wanted).abs() < 0.01, "row {row}: {shift} instead of {wanted}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_moved_by_chance_or_from_few_rows() {
+        // Noise that no feature explains.
+        let (table, _) = table(1200, |row| row % 4 < 2);
+        let mut state = 1_u64;
+        let random: Vec<f64> = (0..1200)
+            .map(|_| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (state >> 40) as f64 / (1_u64 << 24) as f64
+            })
+            .collect();
+        assert!(shifts_of_single_labels(&table, &[0; 1200], &random).iter().all(|&shift| shift == 0.0));
+        let (few, estimates) = self::table(120, |row| row % 4 < 2);
+        assert!(shifts_of_single_labels(&few, &[0; 120], &estimates).is_empty());
+    }
+}
