@@ -205,7 +205,7 @@ fn backups_under_load_have_every_acknowledged_decision_once() {
         // It is a store like any other: ids are known, and it goes on.
         let (id, decision) = &acknowledged[0];
         let decide =
-            |id: &str| restored.post("/v1/deployments/d/decide", &json!({"id": id, "probs": [0.1, 0.1, 0.8]})).unwrap();
+            |id: &str| restored.post("/v1/deployments/d/decide", &json!({"id": id, "probs": [0.5, 0.3, 0.2]})).unwrap();
         assert_eq!(decide(id)["decision_id"], *decision);
         decide("new");
         assert_eq!(logged(&restored).len(), found.len() + 1);

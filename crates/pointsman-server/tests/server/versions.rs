@@ -124,7 +124,7 @@ async fn decisions_of_a_deleted_deployment_can_be_read() {
     let service = service.restart().await;
     let read = service.get(&format!("/v1/decisions/{first}")).await.ok();
     assert_eq!((&read["deployment"], &read["label"]), (&json!("d"), &json!("billing")));
-    assert_eq!(listed(&service, list).await, [first.clone()]);
+    assert_eq!(listed(&service, list).await, std::slice::from_ref(&first));
     assert_eq!(
         listed(&service, &format!("{list}?action=predict")).await.len(),
         usize::from(read["action"] == "predict")
@@ -139,7 +139,7 @@ async fn decisions_of_a_deleted_deployment_can_be_read() {
     let deleted = &deleted["deployments"][0];
     assert!(deleted["name"] == "d" && deleted["deleted"].as_str().unwrap().ends_with('Z'), "{deleted}");
     let path = format!("{list}?number={}", deleted["number"]);
-    assert_eq!(listed(&service, &path).await, [first.clone()]);
+    assert_eq!(listed(&service, &path).await, std::slice::from_ref(&first));
     let export = axum::http::Request::get(&path).header("accept", "text/csv").body(axum::body::Body::empty()).unwrap();
     let export = String::from_utf8(service.send(export).await.bytes).unwrap();
     assert!(export.contains(&first) && export.lines().count() == 2, "{export}");
