@@ -629,8 +629,12 @@ mod tests {
     #[test]
     fn configuration_is_applied_where_it_has_changed() {
         let mut registry = Registry::default();
-        let configure =
-            |mode: Mode, task: &str| Change::Configure { name: "d".to_owned(), mode, version: version(task) };
+        let configure = |mode: Mode, task: &str| Change::Configure {
+            name: "d".to_owned(),
+            mode,
+            version: version(task),
+            files: Sha256::of(task.as_bytes()),
+        };
         let state = |registry: &Registry| (registry.deployments[0].active(), registry.deployments[0].mode);
         registry.apply(configure(Mode::Shadow, "a"), Time(1)).unwrap();
         registry.apply(configure(Mode::Shadow, "b"), Time(2)).unwrap();
