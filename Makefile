@@ -90,6 +90,7 @@ else
 	$(VENV)/bin/python -m pytest python/tests
 	$(VENV)/bin/python bench/race/page.py --check
 	$(VENV)/bin/python bench/spark.py --check
+	$(VENV)/bin/python bench/capacity.py --check
 endif
 
 wheel:
@@ -128,6 +129,7 @@ bench-serve: $(OHA)
 	test -x $(SERVE)/bin/python || $(PYTHON) -m venv $(SERVE)
 	$(SERVE)/bin/pip install -q --disable-pip-version-check -r bench/serve-requirements.txt
 	$(SERVE)/bin/python bench/serve.py
+	$(SERVE)/bin/python bench/capacity.py
 
 # The race has an environment of its own. xgboost comes without what its wheel asks for: a GPU library that nothing here uses.
 RACE = target/race-venv

@@ -25,7 +25,7 @@ const MIN_ROWS: usize = 100;
 /// The largest number of rows with several labels that are fitted.
 const MAX_ROWS: usize = 20_000;
 
-/// The signal of a column must exceed that of chance by so many standard deviations.
+/// The signal of a column must exceed what chance explains by this many standard deviations.
 const MIN_STANDARD_DEVIATIONS: f64 = 3.0;
 
 const ORDER_SEED: u64 = 0x51_4E61;
