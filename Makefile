@@ -90,7 +90,6 @@ else
 	$(VENV)/bin/python -m pytest python/tests
 	$(VENV)/bin/python bench/race/page.py --check
 	$(VENV)/bin/python bench/spark.py --check
-	$(VENV)/bin/python bench/capacity.py --check
 endif
 
 wheel:
