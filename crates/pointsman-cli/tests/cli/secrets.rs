@@ -115,7 +115,7 @@ fn keys_are_repeated_nowhere_wherever_they_were_sent() {
     let folder = workshop();
     let path = folder.path();
     fs::write(path.join("task.toml"), TASK).unwrap();
-    let key = line(path, "keys add canary --scope admin").ok().stdout.trim().to_owned();
+    let key = line(path, "keys add canary --scope admin --new-store").ok().stdout.trim().to_owned();
     let secret = key.rsplit('_').next().unwrap().to_owned();
     for format in ["text", "json"] {
         let mut service = with_log(path, &["--log-format", format]);

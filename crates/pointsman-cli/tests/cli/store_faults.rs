@@ -75,7 +75,7 @@ fn assert_kept(mut service: Service, folder: &Path, answered: &[Decided]) {
     let mut service = Service::start(folder, &[]);
     assert_logged_once(answered, &service);
     let (id, decision) = &answered[answered.len() / 2];
-    let again = service.post(DECIDE, &json!({"id": id, "probs": [0.2, 0.2, 0.6]})).unwrap();
+    let again = service.post(DECIDE, &json!({"id": id, "probs": [0.5, 0.3, 0.2]})).unwrap();
     assert_eq!(again["decision_id"], *decision);
     assert_eq!(signal(&mut service.child, "-TERM"), Some(0));
 }
@@ -252,6 +252,6 @@ fn a_store_that_cannot_be_written_is_named_at_the_start() {
         set_mode(file, mode);
     }
     let service = Service::start(path, &[]);
-    let again = service.post(DECIDE, &json!({"id": "q", "probs": [0.2, 0.2, 0.6]})).unwrap();
+    let again = service.post(DECIDE, &json!({"id": "q", "probs": [0.5, 0.3, 0.2]})).unwrap();
     assert_eq!(again["decision_id"], answered["decision_id"]);
 }
