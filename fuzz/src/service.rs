@@ -27,18 +27,18 @@ pub const WITH_FEATURE: &str = "featured";
 const TASK: &str = "loss = \"brier\"\n[[route]]\nname = \"gpt\"\nkind = \"measured\"\ncost = 0.05\n\
     [[route]]\nname = \"expert\"\ncost = 0.1\n";
 
-/// A store that takes new decisions without keeping them, once it is told to.
+/// A store that counts new decisions instead of keeping them, once counting has begun.
 #[derive(Debug)]
 struct Counting {
     store: SqliteStore,
-    /// Rows that were taken; `None` as long as they are kept.
+    /// The number of rows that were counted; unset as long as rows are kept.
     taken: std::sync::OnceLock<AtomicUsize>,
 }
 
 impl Store for Counting {
-    fn append(&self, records: Arc<Vec<Record>>) -> Reply<'_, Vec<Appended>> {
+    fn append_alike(&self, records: Arc<Vec<Record>>, alike: Arc<[u32]>) -> Reply<'_, Vec<Appended>> {
         match self.taken.get() {
-            None => self.store.append(records),
+            None => self.store.append_alike(records, alike),
             Some(taken) => {
                 taken.fetch_add(records.len(), Ordering::Relaxed);
                 Box::pin(std::future::ready(Ok(vec![Appended::Committed; records.len()])))
@@ -137,8 +137,8 @@ impl Service {
                 let change = async |change| store.change(change, "fuzz".to_owned()).await.expect("a change");
                 change(Change::PutDeployment { name: name.to_owned(), mode: None }).await;
                 let policy = store.add_file(policy.clone()).await.expect("a file");
-                let version = NewVersion { router: None, policy, task: TASK.to_owned() };
-                change(Change::AddVersion { deployment: name.to_owned(), version, activate: true }).await;
+                let version = NewVersion { router: None, policy, task: TASK.to_owned(), signature: None };
+                change(Change::AddVersion { deployment: name.to_owned(), version, activate: true, force: false }).await;
             }
             App::start(shared, Settings::new(Access::Open), Arc::new(Metrics::default())).await.expect("a service")
         });
@@ -149,6 +149,17 @@ impl Service {
         assert_eq!(reply.status, StatusCode::OK, "{}", String::from_utf8_lossy(&reply.bytes));
         service.store.taken.set(AtomicUsize::new(0)).expect("it is set once");
         service
+    }
+
+    /// Sends a body to be decided. The lowest bit of `how` chooses the deployment.
+    ///
+    /// # Panics
+    /// As [`send`](Self::send).
+    #[must_use]
+    pub fn decide(&self, how: u8, content_type: &str, body: &[u8]) -> Answered {
+        let deployment = if how & 1 == 0 { PLAIN } else { WITH_FEATURE };
+        let request = Request::post(format!("/v1/deployments/{deployment}/decide")).header("content-type", content_type);
+        self.send(request.body(body.to_vec().into()).expect("a request"))
     }
 
     /// Sends a request.

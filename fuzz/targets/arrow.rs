@@ -3,10 +3,9 @@
 
 use std::sync::LazyLock;
 
-use axum::http::Request;
 use libfuzzer_sys::fuzz_target;
 use pointsman_fuzz::prepare_service;
-use pointsman_fuzz::service::{PLAIN, Service, WITH_FEATURE};
+use pointsman_fuzz::service::Service;
 
 static SERVICE: LazyLock<Service> = LazyLock::new(Service::start);
 
@@ -14,10 +13,7 @@ static SERVICE: LazyLock<Service> = LazyLock::new(Service::start);
 fuzz_target!(|data: &[u8]| {
     prepare_service();
     let [how, body @ ..] = data else { return };
-    let deployment = if how & 1 == 0 { PLAIN } else { WITH_FEATURE };
-    let request = Request::post(format!("/v1/deployments/{deployment}/decide"))
-        .header("content-type", "application/vnd.apache.arrow.stream");
-    let reply = SERVICE.send(request.body(body.to_vec().into()).expect("a request"));
+    let reply = SERVICE.decide(*how, "application/vnd.apache.arrow.stream", body);
     reply.check();
     if reply.status.is_success() {
         let reader = arrow_ipc::reader::StreamReader::try_new(reply.bytes.as_slice(), None).expect("an Arrow stream");

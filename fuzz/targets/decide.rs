@@ -3,10 +3,9 @@
 
 use std::sync::LazyLock;
 
-use axum::http::Request;
 use libfuzzer_sys::fuzz_target;
 use pointsman_fuzz::prepare_service;
-use pointsman_fuzz::service::{PLAIN, Service, WITH_FEATURE};
+use pointsman_fuzz::service::Service;
 use serde_json::Value;
 
 static SERVICE: LazyLock<Service> = LazyLock::new(Service::start);
@@ -15,11 +14,8 @@ static SERVICE: LazyLock<Service> = LazyLock::new(Service::start);
 fuzz_target!(|data: &[u8]| {
     prepare_service();
     let [how, body @ ..] = data else { return };
-    let deployment = if how & 1 == 0 { PLAIN } else { WITH_FEATURE };
     let is_lines = how & 2 != 0;
-    let kind = if is_lines { "application/x-ndjson" } else { "application/json" };
-    let request = Request::post(format!("/v1/deployments/{deployment}/decide")).header("content-type", kind);
-    let reply = SERVICE.send(request.body(body.to_vec().into()).expect("a request"));
+    let reply = SERVICE.decide(*how, if is_lines { "application/x-ndjson" } else { "application/json" }, body);
     reply.check();
     if !reply.status.is_success() {
         return;

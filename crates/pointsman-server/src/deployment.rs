@@ -202,6 +202,12 @@ impl Deployments {
         self.now().deployments.get(name).cloned()
     }
 
+    /// What the numbers in a deployment's requests stand for now; `None` if nothing decides there.
+    #[must_use]
+    pub fn active_names(&self, deployment: &str) -> Option<Arc<Names>> {
+        Some(Arc::clone(&self.find(deployment)?.active.as_ref()?.names))
+    }
+
     /// Reads the registry, if it has changed, and replaces the snapshot. If a version cannot be loaded, the snapshot stays.
     ///
     /// # Errors

@@ -208,12 +208,12 @@ async fn apply(app: &App, config: &Config) -> Result<(), ServeError> {
         let Compiled { version, .. } = version.map_err(|problem| {
             refuse(format!("{}{}", named(problem.pointer.as_deref(), deployment), problem.detail))
         })?;
-        let active = || Some(Arc::clone(&app.deployments.find(name)?.active.as_ref()?.names));
-        let before = active();
+        let before = app.deployments.active_names(name);
         let change = Change::Configure { name: name.clone(), mode: *mode, version, files };
         app.change(change, "configuration").await.map_err(|problem| refuse(problem.detail))?;
         // The file is what its owner wants: it is followed, and what follows from it is said.
-        if let Some(difference) = active().zip(before).and_then(|(now, before)| now.difference(&before)) {
+        let now = app.deployments.active_names(name);
+        if let Some(difference) = now.zip(before).and_then(|(now, before)| now.difference(&before)) {
             tracing::warn!(deployment = name, "requests are read differently from now on: there are {difference}");
         }
     }

@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::interrupt::{signal, wait_until};
 use crate::{Run, command, finish, parse_csv, workshop};
@@ -184,13 +185,19 @@ fn without_a_service_the_client_says_how_to_start_one() {
     assert!(run.stderr.contains("pointsman serve"), "{run:?}");
 }
 
+/// A folder with a configuration of the deployment `d`, and the files that it names.
+fn configured(setting: &str) -> TempDir {
+    let folder = workshop();
+    let config = format!("[deployments.d]\nrouter = \"router.safetensors\"\ntask = \"task.toml\"\n{setting}\n");
+    fs::write(folder.path().join("task.toml"), TASK).unwrap();
+    fs::write(folder.path().join("pointsman.toml"), config).unwrap();
+    folder
+}
+
 #[test]
 fn configured_deployments_follow_their_files() {
-    let folder = workshop();
+    let folder = configured("mode = \"shadow\"");
     let path = folder.path();
-    fs::write(path.join("task.toml"), TASK).unwrap();
-    let config = "[deployments.d]\nrouter = \"router.safetensors\"\ntask = \"task.toml\"\nmode = \"shadow\"\n";
-    fs::write(path.join("pointsman.toml"), config).unwrap();
     let service = Service::start(path, &["--config", "pointsman.toml"]);
     let version = || service.get("/v1/deployments/d")["active"].as_u64().unwrap();
     assert_eq!((version(), service.get("/v1/deployments/d")["mode"].as_str().unwrap()), (1, "shadow"));
@@ -209,11 +216,8 @@ fn configured_deployments_follow_their_files() {
 /// Compiling takes the longest part of a start.
 #[test]
 fn a_start_with_the_same_files_compiles_nothing() {
-    let folder = workshop();
+    let folder = configured("");
     let path = folder.path();
-    fs::write(path.join("task.toml"), TASK).unwrap();
-    let config = "[deployments.d]\nrouter = \"router.safetensors\"\ntask = \"task.toml\"\n";
-    fs::write(path.join("pointsman.toml"), config).unwrap();
     let changes = || {
         let service = Service::start(path, &["--config", "pointsman.toml"]);
         assert!(service.post("/v1/deployments/d/decide", &json!({"probs": [0.5, 0.3, 0.2]})).is_some());

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::extract::{self, Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::Response;
 use pointsman::Policy;
@@ -13,6 +13,7 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use super::access::Caller;
+use super::extract::{self, Path};
 use super::problem::{Kind, Problem};
 use super::{formats, json, parse_json};
 use crate::answer::{Answer, outcome};

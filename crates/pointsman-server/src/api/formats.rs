@@ -50,6 +50,7 @@ pub(crate) async fn arrow(request: &DecideRequest<'_>, body: Bytes, options: Opt
     let policy = Arc::clone(&request.version.policy);
     let most = request.app.limits.rows;
     let read = tokio::task::spawn_blocking(move || read_queries(&policy, body, most)).await;
+    // Arrow's reader panics on some damaged streams.
     let queries = read.map_err(|e| match e.is_panic() {
         true => Problem::new(Kind::Invalid, "the body: the Arrow stream is damaged"),
         false => Problem::new(Kind::Internal, e.to_string()),

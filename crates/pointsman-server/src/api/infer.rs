@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
@@ -14,6 +14,7 @@ use utoipa::ToSchema;
 
 use super::access::Caller;
 use super::decide::{DecideRequest, Options, active};
+use super::extract::Path;
 use super::problem::{Kind, Problem};
 use super::{json, parse_json};
 use crate::app::App;

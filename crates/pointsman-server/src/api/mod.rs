@@ -8,6 +8,7 @@ pub(crate) mod decide;
 pub(crate) mod decisions;
 pub(crate) mod deployments;
 mod export;
+mod extract;
 pub(crate) mod files;
 pub(crate) mod formats;
 pub(crate) mod health;
@@ -61,19 +62,19 @@ fn explain_json<T: DeserializeOwned>(body: &[u8]) -> Problem {
         Ok(_) => return Problem::new(Kind::Malformed, "there is more after the JSON value"),
     };
     let is_syntax = !error.inner().is_data();
-    let pointer: String = error
-        .path()
-        .iter()
-        .filter_map(|segment| match segment {
-            serde_path_to_error::Segment::Seq { index } => Some(format!("/{index}")),
-            serde_path_to_error::Segment::Map { key } => {
-                Some(format!("/{}", key.replace('~', "~0").replace('/', "~1")))
-            }
-            _ => None,
-        })
-        .collect();
     if is_syntax {
         return Problem::new(Kind::Malformed, format!("not JSON: {}", error.inner()));
     }
-    Problem::invalid(pointer, error.into_inner().to_string())
+    Problem::invalid(pointer(error.path()), error.into_inner().to_string())
+}
+
+/// The place of a value as a JSON pointer.
+fn pointer(path: &serde_path_to_error::Path) -> String {
+    use serde_path_to_error::Segment;
+    let token = |segment: &Segment| match segment {
+        Segment::Seq { index } => Some(format!("/{index}")),
+        Segment::Map { key } => Some(format!("/{}", key.replace('~', "~0").replace('/', "~1"))),
+        _ => None,
+    };
+    path.iter().filter_map(token).collect()
 }

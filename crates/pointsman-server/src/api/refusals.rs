@@ -29,30 +29,13 @@ pub(crate) async fn as_problem(response: Response) -> Response {
     let text = to_bytes(body, MAX_TEXT_BYTES).await.unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     let text = if detail.is_empty() { text.trim() } else { detail };
-    let problem = if kind == Kind::Malformed { malformed(text) } else { Problem::new(kind, text) };
-    let mut problem = problem.into_response();
+    let mut problem = Problem::new(kind, text).into_response();
     for (name, value) in &parts.headers {
         if *name != header::CONTENT_TYPE && *name != header::CONTENT_LENGTH {
             problem.headers_mut().insert(name, value.clone());
         }
     }
     problem
-}
-
-/// What is wrong with a request: its parameters, its address, or its body.
-fn malformed(text: &str) -> Problem {
-    if let Some(reason) = text.strip_prefix("Failed to deserialize query string: ") {
-        let problem = Problem::new(Kind::Invalid, format!("the parameters of the address: {reason}"));
-        // The text begins with the parameter's name, if it is about one.
-        return match reason.split_once(": ") {
-            Some((name, _)) if !name.contains(' ') => problem.at(format!("/{name}")),
-            _ => problem,
-        };
-    }
-    if let Some(reason) = text.strip_prefix("Invalid URL: ") {
-        return Problem::new(Kind::NotFound, format!("there is nothing at this address: {reason}"));
-    }
-    Problem::new(Kind::Malformed, text)
 }
 
 /// The kind of a refusal, and what it says; nothing if its own text does.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::extract::{FromRequest, Multipart, Path, Query, Request, State};
+use axum::extract::{FromRequest, Multipart, Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use pointsman::Policy;
@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::access::Caller;
+use super::extract::{Path, Query};
 use super::problem::{Kind, Problem};
 use super::{json, parse_json};
 use crate::app::App;
@@ -110,15 +111,10 @@ fn one(app: &App, name: &str, number: u32) -> Result<VersionView, Problem> {
     Ok(view(&deployment.stored, version))
 }
 
-/// The names of the version that decides now.
-fn active_names(app: &App, name: &str) -> Option<Arc<Names>> {
-    Some(Arc::clone(&app.deployments.find(name)?.active.as_ref()?.names))
-}
-
 /// A version that decides now, with a warning if it reads requests differently from the one before.
 fn activated(app: &App, name: &str, number: u32, before: Option<Arc<Names>>) -> Result<VersionView, Problem> {
     let mut view = one(app, name, number)?;
-    let now = active_names(app, name).filter(|_| view.active);
+    let now = app.deployments.active_names(name).filter(|_| view.active);
     view.warning = now.zip(before).and_then(|(now, before)| now.difference(&before)).map(|difference| {
         format!("requests are read differently from now on: there are {difference}; callers that send lists must change them")
     });
@@ -191,7 +187,7 @@ pub(crate) async fn add(
     };
     let Parts { router, policy, task, activate, force } = parts;
     let Compiled { version, names } = app.compile(router, policy, task).await?;
-    let before = active_names(&app, &name);
+    let before = app.deployments.active_names(&name);
     let change = Change::AddVersion { deployment: name.clone(), version, activate, force };
     let changed = app.change(change, &caller.name).await;
     let changed = changed.map_err(|problem| explained(problem, &name, Some(&names), before.as_deref()))?;
@@ -328,7 +324,7 @@ pub(crate) async fn activate(
     Query(ActivateParams { force }): Query<ActivateParams>,
     caller: Caller,
 ) -> Result<Response, Problem> {
-    let before = active_names(&app, &name);
+    let before = app.deployments.active_names(&name);
     if let Err(problem) = app.change(Change::Activate { deployment: name.clone(), version, force }, &caller.name).await
     {
         let new = match app.deployments.find(&name) {
@@ -358,7 +354,7 @@ pub(crate) async fn roll_back(
     Path(name): Path<String>,
     caller: Caller,
 ) -> Result<Response, Problem> {
-    let before = active_names(&app, &name);
+    let before = app.deployments.active_names(&name);
     let changed = app.change(Change::RollBack { deployment: name.clone() }, &caller.name).await?;
     let number = changed.version.ok_or_else(|| Problem::new(Kind::Internal, "no version is active"))?;
     Ok(json(&activated(&app, &name, number, before)?))

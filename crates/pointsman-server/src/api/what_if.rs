@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::Response;
 use pointsman::Policy;
 use pointsman::monitor::WhatIfSummary;
@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::decisions::{names_of, time};
+use super::extract::Path;
 use super::problem::{Kind, Problem};
 use super::{json, parse_json};
 use crate::app::App;

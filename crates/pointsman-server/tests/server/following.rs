@@ -17,7 +17,7 @@ use crate::support::{Service, policy};
 
 const DECIDE: &str = "/v1/deployments/d/decide";
 
-/// A store that commits the decision on the caller's id `late` only when it is told to.
+/// A store that holds the decision on the caller's id `late` back until a permit is added.
 #[derive(Debug)]
 struct Late {
     store: SqliteStore,

@@ -11,7 +11,8 @@ use crate::error::{Error, Parsed, Result, shown};
 /// A condition on rows: `COL=VALUE`, `COL!=VALUE`, or a range such as `COL>=VALUE`.
 ///
 /// `=` keeps a row if the column's value equals the filter's as text, or if both are numbers and equal (`split=0` keeps `0`, `0.0` and
-/// `00`); `!=` keeps all other rows. A missing value is empty text in every format: `answer!=` keeps the rows that have one. `<`, `<=`, `>` and `>=` compare numbers with numbers, and dates and times with dates and times. A date
+/// `00`); `!=` keeps all other rows. A missing value is empty text in every format:
+/// `answer!=` keeps the rows that have one. `<`, `<=`, `>` and `>=` compare numbers with numbers, and dates and times with dates and times. A date
 /// alone stands for its whole day, in UTC: `date<=2024-01-31` keeps `2024-01-31T18:00:00Z`. Rows without a value are in no range; any other
 /// value that is not of the filter's kind is refused.
 #[derive(Debug, Clone, PartialEq)]

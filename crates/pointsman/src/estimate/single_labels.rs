@@ -161,6 +161,8 @@ fn next_step(columns: &[Column], bins: &[Vec<usize>], residuals: &mut [Residual]
 
 #[cfg(test)]
 mod tests {
+    use pointsman_testing::Rng;
+
     use super::shifts_of_single_labels;
     use crate::table::Table;
 
@@ -196,13 +198,8 @@ mod tests {
     fn nothing_is_moved_by_chance_or_from_few_rows() {
         // Noise that no feature explains.
         let (table, _) = table(1200, |row| row % 4 < 2);
-        let mut state = 1_u64;
-        let random: Vec<f64> = (0..1200)
-            .map(|_| {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                (state >> 40) as f64 / (1_u64 << 24) as f64
-            })
-            .collect();
+        let mut rng = Rng::new(1);
+        let random: Vec<f64> = (0..1200).map(|_| rng.uniform()).collect();
         assert!(shifts_of_single_labels(&table, &[0; 1200], &random).iter().all(|&shift| shift == 0.0));
         let (few, estimates) = self::table(120, |row| row % 4 < 2);
         assert!(shifts_of_single_labels(&few, &[0; 120], &estimates).is_empty());

@@ -1,0 +1,45 @@
+//! The parts of an address. What is wrong with them is a problem document, as it is for bodies.
+
+use axum::extract;
+use axum::extract::FromRequestParts;
+use axum::extract::rejection::PathRejection;
+use axum::http::request::Parts;
+use serde::de::DeserializeOwned;
+
+use super::pointer;
+use super::problem::{Kind, Problem};
+
+/// The parameters after the question mark.
+#[derive(Debug)]
+pub(crate) struct Query<T>(pub(crate) T);
+
+impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Query<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let pairs = form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes());
+        let read = serde_path_to_error::deserialize(serde_urlencoded::Deserializer::new(pairs));
+        read.map(Self).map_err(|error| {
+            Problem::invalid(pointer(error.path()), format!("the parameters of the address: {error}"))
+        })
+    }
+}
+
+/// The names and numbers before it.
+#[derive(Debug)]
+pub(crate) struct Path<T>(pub(crate) T);
+
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        match extract::Path::from_request_parts(parts, state).await {
+            Ok(extract::Path(value)) => Ok(Self(value)),
+            Err(PathRejection::FailedToDeserializePathParams(error)) => {
+                let detail = format!("there is nothing at this address: {}", error.kind());
+                Err(Problem::new(Kind::NotFound, detail))
+            }
+            Err(other) => Err(Problem::new(Kind::Internal, other.body_text())),
+        }
+    }
+}
