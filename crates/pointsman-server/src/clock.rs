@@ -15,6 +15,8 @@ const FRACTION_BITS: u32 = 12;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub struct Time(pub i64);
 
+const MICROS_PER_DAY: i64 = 86_400_000_000;
+
 impl Time {
     /// Now, by the system's clock.
     #[must_use]
@@ -27,6 +29,11 @@ impl Time {
     #[must_use]
     pub fn before(self, duration: Duration) -> Self {
         Self(self.0.saturating_sub(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)))
+    }
+
+    /// The beginning of its day, in UTC.
+    pub(crate) fn start_of_day(self) -> Self {
+        Self(self.0 - self.0.rem_euclid(MICROS_PER_DAY))
     }
 
     /// The smallest id of this millisecond.

@@ -19,9 +19,8 @@ impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Query<T> {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         let pairs = form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes());
         let read = serde_path_to_error::deserialize(serde_urlencoded::Deserializer::new(pairs));
-        read.map(Self).map_err(|error| {
-            Problem::invalid(pointer(error.path()), format!("the parameters of the address: {error}"))
-        })
+        read.map(Self)
+            .map_err(|error| Problem::invalid(pointer(error.path()), format!("the parameters of the address: {error}")))
     }
 }
 

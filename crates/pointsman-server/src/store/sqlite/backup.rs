@@ -2,12 +2,13 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags, params};
+use uuid::Uuid;
 
 use super::super::StoreError;
-use super::segments::Segment;
+use super::segments::{Segment, find, is_archive};
 use super::{BUSY_TIMEOUT, log_folder, resolve};
 
 /// What a backup has.
@@ -29,7 +30,6 @@ pub struct Backup {
 /// If there is no store, the folder exists, or a file cannot be read or written. Nothing is left behind then.
 pub fn backup(path: impl AsRef<Path>, folder: impl AsRef<Path>) -> Result<Backup, StoreError> {
     let (path, folder) = (path.as_ref(), folder.as_ref());
-    let failed = |path: &Path, e: &dyn std::fmt::Display| StoreError::Unavailable(format!("{}: {e}", path.display()));
     if !path.is_file() {
         return Err(StoreError::Missing(path.display().to_string()));
     }
@@ -43,20 +43,7 @@ pub fn backup(path: impl AsRef<Path>, folder: impl AsRef<Path>) -> Result<Backup
     let target = temporary.path().join(given.file_name().unwrap_or_default());
     let (log, log_copy) = (log_folder(path), log_folder(&target));
     fs::create_dir(&log_copy).map_err(|e| failed(&log_copy, &e))?;
-    let mut backup = Backup::default();
-    for segment in Segment::files(&log).map_err(|e| failed(&log, &e))? {
-        let copy = log_copy.join(segment.file_name().unwrap_or_default());
-        match copy_file(&segment, &copy) {
-            Ok(connection) => {
-                backup.segments += 1;
-                let count = connection.query_row("SELECT count(*) FROM decisions", [], |row| row.get::<_, i64>(0));
-                backup.decisions += count.map_err(|e| failed(&copy, &e))?.cast_unsigned();
-            }
-            // Its decisions have expired in the meantime.
-            Err(_) if !segment.exists() => remove(&copy).map_err(|e| failed(&copy, &e))?,
-            Err(error) => return Err(failed(&segment, &error)),
-        }
-    }
+    let copies = copy_log(&log, &log_copy)?;
     copy_file(path, &target).map_err(|e| failed(path, &e))?;
     let sync = || -> io::Result<()> {
         for file in Segment::files(&log_copy)?.iter().chain([&target]) {
@@ -67,7 +54,67 @@ pub fn backup(path: impl AsRef<Path>, folder: impl AsRef<Path>) -> Result<Backup
         File::open(parent)?.sync_all()
     };
     sync().map_err(|e| failed(folder, &e))?;
-    Ok(backup)
+    Ok(Backup { segments: copies.len(), decisions: copies.iter().map(|copy| copy.rows).sum() })
+}
+
+/// The copy of a file of the log.
+struct Copy {
+    path: PathBuf,
+    is_archive: bool,
+    connection: Connection,
+    rows: u64,
+}
+
+/// Copies the files of the log. While they are copied, a service may move the rows of a segment into an archive and delete the segment.
+fn copy_log(log: &Path, target: &Path) -> Result<Vec<Copy>, StoreError> {
+    let mut copies: Vec<Copy> = Vec::new();
+    // Rows move from later files into earlier ones, so that they are met on the way from the last to the first, or in an archive that
+    // was not there yet when the files were listed.
+    for _ in 0..2 {
+        for file in Segment::files(log).map_err(|e| failed(log, &e))?.into_iter().rev() {
+            let path = target.join(file.file_name().unwrap_or_default());
+            if copies.iter().any(|copy| copy.path == path) {
+                continue;
+            }
+            match copy_file(&file, &path) {
+                Ok(connection) => {
+                    let count = connection.query_row("SELECT count(*) FROM decisions", [], |row| row.get::<_, i64>(0));
+                    let rows = count.map_err(|e| failed(&path, &e))?.cast_unsigned();
+                    copies.push(Copy { is_archive: is_archive(&path), path, connection, rows });
+                }
+                // Its decisions have been archived or have expired in the meantime.
+                Err(_) if !file.exists() => remove(&path).map_err(|e| failed(&path, &e))?,
+                Err(error) => return Err(failed(&file, &error)),
+            }
+        }
+    }
+    // A segment that was archived after it was copied is there twice. All its rows were moved at once.
+    let (archives, segments): (Vec<Copy>, Vec<Copy>) = copies.into_iter().partition(|copy| copy.is_archive);
+    let mut kept = Vec::new();
+    for segment in segments {
+        match is_archived(&segment, &archives).map_err(|e| failed(&segment.path, &e))? {
+            true => remove(&segment.path).map_err(|e| failed(&segment.path, &e))?,
+            false => kept.push(segment),
+        }
+    }
+    kept.extend(archives);
+    Ok(kept)
+}
+
+fn is_archived(segment: &Copy, archives: &[Copy]) -> rusqlite::Result<bool> {
+    let first =
+        segment.connection.query_row("SELECT min(id) FROM decisions", [], |row| row.get::<_, Option<[u8; 16]>>(0))?;
+    let Some(first) = first else { return Ok(false) };
+    for archive in archives {
+        if find(&archive.connection, Uuid::from_bytes(first))?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn failed(path: &Path, error: &dyn std::fmt::Display) -> StoreError {
+    StoreError::Unavailable(format!("{}: {error}", path.display()))
 }
 
 /// Copies a database as it is at one moment, with what is only in its write-ahead log yet, and opens the copy.

@@ -91,7 +91,7 @@ impl SqliteStore {
         let found = Segment::list(&folder).map_err(in_log)?;
         let segments: Segments = Arc::new(RwLock::new(found));
         let is_closing = Arc::new(AtomicBool::new(false));
-        let (writer, closer) =
+        let (writer, archivist) =
             Writer::open(folder.clone(), settings.clone(), Arc::clone(&segments), Arc::clone(&is_closing))
                 .map_err(in_log)?;
         let (queue, waiting) = Queue::new(settings.queue_rows);
@@ -103,7 +103,7 @@ impl SqliteStore {
             segments,
             queue,
             is_closing,
-            threads: Mutex::new(vec![writer, closer]),
+            threads: Mutex::new(vec![writer, archivist]),
             _lock: lock,
         })
     }
@@ -260,6 +260,8 @@ fn read_decisions(segments: &[Arc<Segment>], query: &LogQuery) -> rusqlite::Resu
         }
         page.extend(segment.rows(query)?);
         page.sort_by_key(|record| record.id);
+        // Those that are being archived are in two files for a moment.
+        page.dedup_by_key(|record| record.id);
         page.truncate(query.full_length(&page).unwrap_or(page.len()));
     }
     Ok(page)
@@ -362,7 +364,7 @@ impl Store for SqliteStore {
                     segments
                         .write()
                         .unwrap_or_else(PoisonError::into_inner)
-                        .retain(|other| other.number != segment.number);
+                        .retain(|other| !Arc::ptr_eq(other, segment));
                     segment.delete().map_err(|e| StoreError::Unavailable(e.to_string()))?;
                 } else if inputs_before.is_some_and(|time| segment.is_before(time)) {
                     segment.delete_inputs().map_err(|e| unavailable(&e))?;

@@ -1,16 +1,20 @@
-//! Log segments: files that the log is divided into.
+//! The files that the log is divided into: segments and archives.
 //!
 //! SQLite writes committed rows to a write-ahead log first and moves them into the database file at a checkpoint. A checkpoint of a file
 //! that is being written stops the writer for a long time. So only the newest segment is written, and never checkpointed; it is
-//! replaced by a new one when it is large or a day is over, and then checkpointed by another thread.
+//! replaced by a new one when it is large or a day is over. Another thread then copies its rows into an archive and deletes it. An archive
+//! takes the rows of many segments and is closed when it is large or a day is over.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
 use fastbloom::BloomFilter;
-use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags, OptionalExtension, TransactionBehavior, params};
 use uuid::Uuid;
 
 use super::super::record::ClientId;
@@ -24,26 +28,27 @@ pub(super) const VERSION: i64 = 1;
 /// The share of ids that a closed segment is searched for in vain.
 const FALSE_POSITIVES: f64 = 0.001;
 
+/// How many rows are copied before others have their turn.
+const ROWS_PER_PAUSE: u32 = 100;
+
+/// What the name of an archive has behind the number of its first segment.
+const ARCHIVE: &str = "-archive";
+
 /// One file of the log.
 #[derive(Debug)]
 pub(super) struct Segment {
     pub(super) number: u64,
     pub(super) path: PathBuf,
+    /// Whether it takes the rows of segments, instead of new ones.
+    pub(super) is_archive: bool,
     /// The smallest and the largest id; `None` while it has no rows.
     pub(super) range: Mutex<Option<(Uuid, Uuid)>>,
-    /// The callers' ids in it, once it is closed; `None` before, or if there are none.
-    ids: RwLock<Closed>,
+    /// Whether it is an archive that takes no more rows.
+    is_closed: AtomicBool,
+    /// One of these has each caller's id that it contains; `None` if that is not known.
+    ids: RwLock<Option<Vec<BloomFilter>>>,
     /// One connection for readers.
     reader: Mutex<Option<Connection>>,
-}
-
-/// Whether a segment is closed, and which callers' ids it may contain.
-#[derive(Debug, Clone, Default)]
-enum Closed {
-    #[default]
-    No,
-    WithoutIds,
-    With(Arc<BloomFilter>),
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -54,20 +59,19 @@ impl Segment {
     /// The segments of a folder, oldest first. Files of other names are left alone.
     pub(super) fn list(folder: &Path) -> rusqlite::Result<Vec<Arc<Self>>> {
         let files = Self::files(folder).map_err(|e| unusable(&format!("{}: {e}", folder.display())))?;
-        let open = |path: PathBuf| Ok(Arc::new(Self::open(number(&path).unwrap_or(0), path)?));
-        files.into_iter().map(open).collect()
+        files.into_iter().map(|path| Ok(Arc::new(Self::open(path)?))).collect()
     }
 
-    /// The files of the segments of a folder, oldest first.
+    /// The files of the log in a folder, oldest first. Rows are moved from later files into earlier ones.
     pub(super) fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
         let paths = fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
         let mut files: Vec<PathBuf> = paths.into_iter().filter(|path| number(path).is_some()).collect();
-        files.sort_by_key(|path| number(path));
+        files.sort_by_key(|path| (number(path), !is_archive(path)));
         Ok(files)
     }
 
-    fn open(number: u64, path: PathBuf) -> rusqlite::Result<Self> {
-        let segment = Self::new(number, path);
+    fn open(path: PathBuf) -> rusqlite::Result<Self> {
+        let segment = Self::new(path);
         let connection = segment.connect()?;
         segment.make_tables(&connection)?;
         let range = connection.query_row("SELECT min(id), max(id) FROM decisions", [], |row| {
@@ -75,18 +79,40 @@ impl Segment {
             Ok(ids.0.zip(ids.1).map(|(least, most)| (Uuid::from_bytes(least), Uuid::from_bytes(most))))
         })?;
         *lock(&segment.range) = range;
-        let closed = read_closed(&connection)?;
-        *segment.ids.write().unwrap_or_else(PoisonError::into_inner) = closed;
+        if let Some(filters) = read_closed(&connection)? {
+            segment.set_ids(filters);
+            segment.is_closed.store(true, Ordering::Release);
+        }
         Ok(segment)
     }
 
-    fn new(number: u64, path: PathBuf) -> Self {
-        Self { number, path, range: Mutex::new(None), ids: RwLock::default(), reader: Mutex::new(None) }
+    fn new(path: PathBuf) -> Self {
+        let (number, is_archive) = (number(&path).unwrap_or(0), is_archive(&path));
+        Self {
+            number,
+            path,
+            is_archive,
+            range: Mutex::new(None),
+            is_closed: AtomicBool::new(false),
+            ids: RwLock::new(None),
+            reader: Mutex::new(None),
+        }
     }
 
     /// Makes a new segment.
     pub(super) fn create(folder: &Path, number: u64) -> rusqlite::Result<Arc<Self>> {
-        let segment = Self::new(number, folder.join(format!("{number:08}.db")));
+        Self::create_at(folder.join(format!("{number:08}.db")))
+    }
+
+    /// Makes a new archive whose first segment has this number.
+    pub(super) fn create_archive(folder: &Path, number: u64) -> rusqlite::Result<Arc<Self>> {
+        let archive = Self::create_at(folder.join(format!("{number:08}{ARCHIVE}.db")))?;
+        archive.note_ids()?;
+        Ok(archive)
+    }
+
+    fn create_at(path: PathBuf) -> rusqlite::Result<Arc<Self>> {
+        let segment = Self::new(path);
         segment.make_tables(&segment.connect()?)?;
         Ok(Arc::new(segment))
     }
@@ -123,12 +149,14 @@ impl Segment {
         connection.pragma_update(None, "synchronous", if is_durable { "FULL" } else { "NORMAL" })?;
         connection.pragma_update(None, "wal_autocheckpoint", 0)?;
         connection.set_prepared_statement_cache_capacity(16);
+        // The first write makes the write-ahead log and waits for the disk.
+        connection.pragma_update(None, "user_version", VERSION)?;
         Ok(connection)
     }
 
-    /// Whether the segment was closed.
+    /// Whether it is an archive that takes no more rows.
     pub(super) fn is_closed(&self) -> bool {
-        !matches!(*self.ids.read().unwrap_or_else(PoisonError::into_inner), Closed::No)
+        self.is_closed.load(Ordering::Acquire)
     }
 
     /// The size of the rows that no checkpoint has moved yet, in bytes.
@@ -146,33 +174,65 @@ impl Segment {
         }
     }
 
-    /// Moves all rows into the database file and notes which callers' ids there are, after the last row was written.
-    pub(super) fn close(&self) -> rusqlite::Result<()> {
-        let connection = self.connect()?;
-        let closed = match read_closed(&connection)? {
-            Closed::No => {
-                let filter = filter_of_ids(&connection)?;
-                let stored = filter.as_ref().map(encode);
-                connection.execute("INSERT INTO closed VALUES (?1)", params![stored])?;
-                filter.map_or(Closed::WithoutIds, |filter| Closed::With(Arc::new(filter)))
-            }
-            closed => closed,
-        };
-        let busy: i64 = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
-        if busy != 0 {
-            return Err(unusable("a reader kept the checkpoint of a log segment waiting"));
-        }
-        *self.ids.write().unwrap_or_else(PoisonError::into_inner) = closed;
+    fn set_ids(&self, filters: Vec<BloomFilter>) {
+        *self.ids.write().unwrap_or_else(PoisonError::into_inner) = Some(filters);
+    }
+
+    /// Finds out which callers' ids there are.
+    pub(super) fn note_ids(&self) -> rusqlite::Result<()> {
+        let filter = filter_of_ids(&self.connect()?, "main")?;
+        self.set_ids(filter.into_iter().collect());
         Ok(())
     }
 
-    /// Whether the segment may contain a caller's id: always if it is not closed yet.
-    pub(super) fn may_contain(&self, client: ClientId<'_>) -> bool {
-        match &*self.ids.read().unwrap_or_else(PoisonError::into_inner) {
-            Closed::No => true,
-            Closed::WithoutIds => false,
-            Closed::With(filter) => filter.contains(&client),
+    /// Copies the rows of a segment, all or none. Rows that are there already are left as they are. They are on the disk afterwards.
+    ///
+    /// `pause` is called after every few rows with the time that they took.
+    pub(super) fn take_rows(&self, segment: &Self, pause: impl Fn(Duration)) -> rusqlite::Result<()> {
+        let mut connection = self.connect()?;
+        // It would be a checkpoint of the segment, too, whose rows are not needed there any more.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+        connection.execute("ATTACH ?1 AS segment", params![segment.path.to_string_lossy()])?;
+        let filter = filter_of_ids(&connection, "segment")?;
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let mut first = Some([0; 16]);
+        while let Some(from) = first {
+            let start = Instant::now();
+            first = copy_rows(&transaction, from)?;
+            pause(start.elapsed());
         }
+        transaction.commit()?;
+        checkpoint(&connection)?;
+        let range = *lock(&segment.range);
+        self.extend_range(range.into_iter().flat_map(|(least, most)| [least, most]));
+        if let Some(filters) = &mut *self.ids.write().unwrap_or_else(PoisonError::into_inner) {
+            filters.extend(filter);
+        }
+        Ok(())
+    }
+
+    /// Notes that no more rows come in, and which callers' ids there are.
+    pub(super) fn close(&self) -> rusqlite::Result<()> {
+        let connection = self.connect()?;
+        let filter = filter_of_ids(&connection, "main")?;
+        connection.execute("DELETE FROM closed", [])?;
+        connection.execute("INSERT INTO closed VALUES (?1)", params![filter.as_ref().map(encode)])?;
+        checkpoint(&connection)?;
+        self.set_ids(filter.into_iter().collect());
+        self.is_closed.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Whether an archive has this many bytes, or rows of a day before this time.
+    pub(super) fn is_complete(&self, bytes: u64, now: Time) -> bool {
+        let is_large = fs::metadata(&self.path).is_ok_and(|file| file.len() >= bytes);
+        is_large || lock(&self.range).is_some_and(|(least, _)| least < now.start_of_day().first_id())
+    }
+
+    /// Whether the segment may contain a caller's id.
+    pub(super) fn may_contain(&self, client: ClientId<'_>) -> bool {
+        let filters = self.ids.read().unwrap_or_else(PoisonError::into_inner);
+        filters.as_ref().is_none_or(|filters| filters.iter().any(|filter| filter.contains(&client)))
     }
 
     /// Reads with the segment's one connection for readers.
@@ -184,17 +244,13 @@ impl Segment {
                 let connection = Connection::open_with_flags(&self.path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
                 connection.busy_timeout(super::BUSY_TIMEOUT)?;
                 connection.pragma_update(None, "query_only", true)?;
+                connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
                 connection
             }
         };
         let found = read(&connection);
         *reader = Some(connection);
         found
-    }
-
-    /// Gives the readers' connection up.
-    pub(super) fn release(&self) {
-        *lock(&self.reader) = None;
     }
 
     /// Whether some of its ids are from `first` on and before `end`.
@@ -216,9 +272,10 @@ impl Segment {
         Ok(())
     }
 
-    /// Deletes the file.
+    /// Deletes the file and those beside it, also if some are gone already.
     pub(super) fn delete(&self) -> io::Result<()> {
-        self.release();
+        // Somebody may be about to read from it, and could not open it any more.
+        let _ = self.read(|connection| connection.query_row("SELECT count(*) FROM closed", [], |_| Ok(())));
         for suffix in ["-wal", "-shm", ""] {
             let mut path = self.path.clone().into_os_string();
             path.push(suffix);
@@ -264,9 +321,36 @@ impl Segment {
     }
 }
 
-/// The number of a segment by its file name.
+/// The number of a file of the log by its name.
 fn number(path: &Path) -> Option<u64> {
-    path.file_name()?.to_str()?.strip_suffix(".db")?.parse().ok()
+    let name = path.file_name()?.to_str()?.strip_suffix(".db")?;
+    name.strip_suffix(ARCHIVE).unwrap_or(name).parse().ok()
+}
+
+pub(super) fn is_archive(path: &Path) -> bool {
+    path.file_stem().is_some_and(|name| name.to_string_lossy().ends_with(ARCHIVE))
+}
+
+/// Copies the next rows from the attached segment, and returns the id of the first one that is left.
+fn copy_rows(connection: &Connection, first: [u8; 16]) -> rusqlite::Result<Option<[u8; 16]>> {
+    let next = "SELECT id FROM segment.decisions WHERE id >= ?1 ORDER BY id LIMIT 1 OFFSET ?2";
+    let mut next = connection.prepare_cached(next)?;
+    let next: Option<[u8; 16]> = next.query_row(params![first, ROWS_PER_PAUSE], |row| row.get(0)).optional()?;
+    for table in ["decisions", "inputs"] {
+        let rows = format!("SELECT * FROM segment.{table} WHERE id >= ?1 AND id < ?2");
+        let copy = format!("INSERT INTO main.{table} {rows} ON CONFLICT (id) DO NOTHING");
+        connection.prepare_cached(&copy)?.execute(params![first, next.unwrap_or(*Uuid::max().as_bytes())])?;
+    }
+    Ok(next)
+}
+
+/// Moves all rows into the database file.
+fn checkpoint(connection: &Connection) -> rusqlite::Result<()> {
+    let is_busy: bool = connection.query_row("PRAGMA main.wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+    match is_busy {
+        true => Err(unusable("a reader kept the checkpoint of a file of the log waiting")),
+        false => Ok(()),
+    }
 }
 
 /// The condition that a decision was answered with one of these actions.
@@ -296,15 +380,15 @@ fn tag_path(name: &str) -> String {
     format!("$.{}", serde_json::Value::from(name))
 }
 
-fn filter_of_ids(connection: &Connection) -> rusqlite::Result<Option<BloomFilter>> {
-    let count: u32 =
-        connection.query_row("SELECT count(*) FROM decisions WHERE client_id IS NOT NULL", [], |row| row.get(0))?;
+/// The callers' ids of a database of a connection; `None` if there are none.
+fn filter_of_ids(connection: &Connection, database: &str) -> rusqlite::Result<Option<BloomFilter>> {
+    let with_ids = format!("FROM {database}.decisions WHERE client_id IS NOT NULL");
+    let count: u32 = connection.query_row(&format!("SELECT count(*) {with_ids}"), [], |row| row.get(0))?;
     if count == 0 {
         return Ok(None);
     }
     let mut filter = BloomFilter::with_false_pos(FALSE_POSITIVES).seed(&0).expected_items(count as usize);
-    let mut statement =
-        connection.prepare("SELECT deployment, key, client_id FROM decisions WHERE client_id IS NOT NULL")?;
+    let mut statement = connection.prepare(&format!("SELECT deployment, key, client_id {with_ids}"))?;
     let mut found = statement.query([])?;
     while let Some(row) = found.next()? {
         let id: String = row.get(2)?;
@@ -330,14 +414,14 @@ fn decode(bytes: &[u8]) -> Option<BloomFilter> {
     Some(BloomFilter::from_vec(words).seed(&0).hashes(hashes))
 }
 
-fn read_closed(connection: &Connection) -> rusqlite::Result<Closed> {
+/// The callers' ids of a closed archive; `None` if it is not closed, or has to be closed again because they cannot be read.
+fn read_closed(connection: &Connection) -> rusqlite::Result<Option<Vec<BloomFilter>>> {
     let stored: Option<Option<Vec<u8>>> =
         connection.query_row("SELECT ids FROM closed", [], |row| row.get(0)).optional()?;
     Ok(match stored {
-        None => Closed::No,
-        Some(None) => Closed::WithoutIds,
-        // A filter that cannot be read is made anew when the segment is closed again.
-        Some(Some(bytes)) => decode(&bytes).map_or(Closed::No, |filter| Closed::With(Arc::new(filter))),
+        None => None,
+        Some(None) => Some(Vec::new()),
+        Some(Some(bytes)) => decode(&bytes).map(|filter| vec![filter]),
     })
 }
 
