@@ -1,4 +1,4 @@
-//! The service without a network and without a log of its own: requests go to its router, and what they decide is counted only.
+//! The service without a network and without a log of its own: requests go to its interface, and what they decide is counted only.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,9 +11,8 @@ use pointsman_server::store::sqlite::{Settings as SqliteSettings, SqliteStore};
 use pointsman_server::store::{
     AdminEntry, Appended, Change, Changed, LogQuery, NewVersion, Record, Registry, Reply, Sha256, Store,
 };
-use pointsman_server::{Access, App, Metrics, Settings, app};
+use pointsman_server::{Access, Api, App, Metrics, Settings, app};
 use serde_json::Value;
-use tower::ServiceExt;
 use uuid::Uuid;
 
 use crate::{check_message, good_policies, scratch};
@@ -103,7 +102,7 @@ impl Store for Counting {
 #[derive(Debug)]
 pub struct Service {
     runtime: tokio::runtime::Runtime,
-    router: axum::Router,
+    api: Api,
     store: Arc<Counting>,
 }
 
@@ -142,7 +141,7 @@ impl Service {
             }
             App::start(shared, Settings::new(Access::Open), Arc::new(Metrics::default())).await.expect("a service")
         });
-        let service = Self { runtime, router: app(&state), store };
+        let service = Self { runtime, api: app(&state), store };
         let body = r#"{"rows": [{"probs": [1, 0], "id": "a", "tags": {"team": "x"}, "input": {"text": "y"}}, {"probs": [0.5, 0.5]}]}"#;
         let decide = Request::post(format!("/v1/deployments/{PLAIN}/decide"));
         let reply = service.send(decide.header("content-type", "application/json").body(body.into()).expect("a body"));
@@ -171,7 +170,7 @@ impl Service {
         let taken = || self.store.taken.get().map_or(0, |taken| taken.load(Ordering::Relaxed));
         let before = taken();
         self.runtime.block_on(async {
-            let response = self.router.clone().oneshot(request).await.expect("the router never fails");
+            let response = self.api.answer(request).await;
             let (parts, body) = response.into_parts();
             let bytes = axum::body::to_bytes(body, usize::MAX).await.expect("a whole body").to_vec();
             Answered { status: parts.status, headers: parts.headers, bytes, committed: taken() - before }

@@ -1,14 +1,19 @@
 //! The service as a value: its state, and the router of all addresses.
 
+use std::convert::Infallible;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
 use std::time::Duration;
 
-use axum::extract::{DefaultBodyLimit, Request, State};
-use axum::middleware::{Next, from_fn_with_state};
+use axum::extract::{DefaultBodyLimit, Request};
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use tower_http::catch_panic::CatchPanicLayer;
+use hyper::service::Service;
+use hyper_util::service::TowerToHyperService;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::{Modify, OpenApi, openapi};
 use utoipa_axum::router::OpenApiRouter;
@@ -220,7 +225,6 @@ fn addresses(app: &Arc<App>) -> (axum::Router, openapi::OpenApi) {
         describe_scope(routes.get_openapi_mut(), scope);
         routes.route_layer(from_fn_with_state(Require { app: Arc::clone(app), scope }, require))
     };
-    let limit = |bytes: usize| DefaultBodyLimit::max(bytes);
     let decide = OpenApiRouter::new().routes(routes!(decide::decide)).routes(routes!(infer::infer));
     let read = OpenApiRouter::new()
         .routes(routes!(decisions::get))
@@ -237,8 +241,10 @@ fn addresses(app: &Arc<App>) -> (axum::Router, openapi::OpenApi) {
         .routes(routes!(admin_log::list))
         .routes(routes!(versions::activate))
         .routes(routes!(versions::roll_back));
-    let upload =
-        OpenApiRouter::new().routes(routes!(versions::add)).routes(routes!(files::add)).layer(limit(app.limits.upload));
+    let upload = OpenApiRouter::new()
+        .routes(routes!(versions::add))
+        .routes(routes!(files::add))
+        .layer(DefaultBodyLimit::max(app.limits.upload));
     let open = OpenApiRouter::new()
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))
@@ -250,41 +256,103 @@ fn addresses(app: &Arc<App>) -> (axum::Router, openapi::OpenApi) {
         .merge(guarded(Scope::Decide, decide))
         .merge(guarded(Scope::Read, read))
         .merge(guarded(Scope::Admin, admin))
-        .layer(limit(app.limits.body))
         .merge(guarded(Scope::Admin, upload))
         .merge(open)
         .with_state(Arc::clone(app))
         .split_for_parts()
 }
 
-/// Ends a request that takes too long, and sees to it that every refusal is a problem document.
-async fn within(limit: Duration, request: Request, next: Next) -> Result<Response, Problem> {
-    refusals::check_encoding(request.headers())?;
-    let response = tokio::time::timeout(limit, next.run(request)).await.map_err(|_| {
-        let detail =
-            format!("the request took longer than {} s; nothing says whether it was carried out", limit.as_secs_f64());
-        Problem::new(Kind::Timeout, detail)
-    })?;
-    Ok(if response.status().is_client_error() { refusals::as_problem(response).await } else { response })
+/// The service as requests meet it: the router of all addresses, and what is done for every request.
+///
+/// That is done here and not in layers of the router: each layer allocates a copy of its routes and a future per request.
+#[derive(Debug, Clone)]
+pub struct Api {
+    router: TowerToHyperService<axum::Router>,
+    limits: Limits,
 }
 
-/// What is done for every request, in one layer, since each costs time.
-async fn handle(State(limit): State<Duration>, request: Request, next: Next) -> Response {
-    identify_request(request, |request| async move { within(limit, request, next).await.into_response() }).await
+impl Api {
+    /// Answers a request.
+    pub async fn answer(&self, request: Request) -> Response {
+        identify_request(request, |request| async { self.answer_in_time(request).await.into_response() }).await
+    }
+
+    /// Ends a request that takes too long, and sees to it that every refusal is a problem document.
+    async fn answer_in_time(&self, mut request: Request) -> Result<Response, Problem> {
+        refusals::check_encoding(request.headers())?;
+        // Uploads have a layer with a limit of their own.
+        DefaultBodyLimit::max(self.limits.body).apply(&mut request);
+        let limit = self.limits.time;
+        let answer = without_panic(self.router.call(request));
+        let response = tokio::time::timeout(limit, answer).await.map_err(|_| {
+            let detail = format!(
+                "the request took longer than {} s; nothing says whether it was carried out",
+                limit.as_secs_f64()
+            );
+            Problem::new(Kind::Timeout, detail)
+        })?;
+        Ok(if response.status().is_client_error() { refusals::as_problem(response).await } else { response })
+    }
 }
 
-/// The router of all addresses.
-pub fn app(state: &Arc<App>) -> axum::Router {
+/// The answer of the router, or a problem if making it panics.
+async fn without_panic(answer: impl Future<Output = Result<Response, Infallible>>) -> Response {
+    let mut answer = pin!(answer);
+    std::future::poll_fn(|context| {
+        // After a panic, the request is not polled again.
+        match catch_unwind(AssertUnwindSafe(|| answer.as_mut().poll(context))) {
+            Ok(answer) => answer.map(|Ok(response)| response),
+            Err(_) => {
+                let detail = "an error of the service itself: its log says more";
+                Poll::Ready(Problem::new(Kind::Internal, detail).into_response())
+            }
+        }
+    })
+    .await
+}
+
+/// The service of all addresses.
+pub fn app(state: &Arc<App>) -> Api {
     let (router, description) = addresses(state);
     let document = description.to_json().unwrap_or_default();
     let answer = move || std::future::ready(([("content-type", "application/json")], document.clone()));
-    router
-        .route("/openapi.json", get(answer))
-        .fallback(|| {
-            std::future::ready(Problem::new(Kind::NotFound, "there is nothing at this address: see /openapi.json"))
-        })
-        .layer(CatchPanicLayer::custom(|_| {
-            Problem::new(Kind::Internal, "an error of the service itself: its log says more").into_response()
-        }))
-        .layer(from_fn_with_state(state.limits.time, handle))
+    let router = router.route("/openapi.json", get(answer)).fallback(|| {
+        std::future::ready(Problem::new(Kind::NotFound, "there is nothing at this address: see /openapi.json"))
+    });
+    Api { router: TowerToHyperService::new(router), limits: state.limits }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::{Body, to_bytes};
+
+    use super::*;
+
+    fn api(router: axum::Router) -> Api {
+        let limits = Limits { time: Duration::from_millis(20), ..Limits::default() };
+        Api { router: TowerToHyperService::new(router), limits }
+    }
+
+    async fn refusal_of(api: &Api) -> serde_json::Value {
+        let response = api.answer(Request::new(Body::empty())).await;
+        assert!(response.headers().contains_key("x-request-id"));
+        assert_eq!(response.headers()["content-type"], "application/problem+json");
+        serde_json::from_slice(&to_bytes(response.into_body(), usize::MAX).await.unwrap()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn panics_are_answered_with_a_problem() {
+        async fn panicking() -> String {
+            tokio::task::yield_now().await;
+            panic!("of a handler")
+        }
+        let problem = refusal_of(&api(axum::Router::new().route("/", get(panicking)))).await;
+        assert_eq!(problem["status"], 500);
+    }
+
+    #[tokio::test]
+    async fn requests_that_take_too_long_are_ended() {
+        let problem = refusal_of(&api(axum::Router::new().route("/", get(std::future::pending::<()>)))).await;
+        assert!(problem["detail"].as_str().unwrap().contains("longer than 0.02 s"), "{problem}");
+    }
 }

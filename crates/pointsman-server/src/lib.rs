@@ -25,6 +25,6 @@ pub mod store;
 mod table;
 
 pub use api::access::Access;
-pub use app::{App, Limits, OnLogFailure, Settings, app};
+pub use app::{Api, App, Limits, OnLogFailure, Settings, app};
 pub use metrics::Metrics;
 pub use serve::{ServeError, serve};

@@ -1,13 +1,16 @@
 //! Runs the service: opens the store, listens, reloads, prunes, and shuts down without losing anything.
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use axum::body::Body;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
-use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -129,7 +132,7 @@ pub async fn serve(
     let background = tokio::spawn(watch(Arc::clone(&state), config, path, seen, signal(SignalKind::hangup())?));
     started(&state, listener.local_addr()?);
     let connections = GracefulShutdown::new();
-    let service = TowerToHyperService::new(app(&state));
+    let api = app(&state);
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -148,7 +151,12 @@ pub async fn serve(
         let mut http = hyper::server::conn::http1::Builder::new();
         http.timer(TokioTimer::new()).header_read_timeout(limit).pipeline_flush(true);
         let stream = TokioIo::new(WriteLimited::new(stream, limit));
-        let connection = connections.watch(http.serve_connection(stream, service.clone()));
+        let api = api.clone();
+        let service = service_fn(move |request: hyper::Request<Incoming>| {
+            let api = api.clone();
+            async move { Ok::<_, Infallible>(api.answer(request.map(Body::new)).await) }
+        });
+        let connection = connections.watch(http.serve_connection(stream, service));
         tokio::spawn(async move {
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "a connection ended");

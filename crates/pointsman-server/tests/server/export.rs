@@ -14,7 +14,6 @@ use pointsman_server::app;
 use pointsman_server::store::{Outcome, Record};
 use pointsman_table::{Format, Frame, ReadOptions};
 use serde_json::{Value, json};
-use tower::ServiceExt;
 
 use crate::support::{Reply, Service, policy, policy_with_features, task, world};
 
@@ -223,7 +222,7 @@ async fn no_part_of_an_export_is_large() {
     let service = Service::new().await;
     service.deploy(&policy()).await;
     fill(&service, 200, INPUT_BYTES).await;
-    let response = app(&service.app).oneshot(request("", "application/x-ndjson")).await.unwrap();
+    let response = app(&service.app).answer(request("", "application/x-ndjson")).await;
     let mut body = response.into_body();
     let (mut parts, mut largest, mut total) = (0, 0, 0);
     while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {

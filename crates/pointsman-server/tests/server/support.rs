@@ -11,7 +11,6 @@ use pointsman_server::{Access, App, Metrics, Settings, app};
 use pointsman_testing::Rng;
 use serde_json::Value;
 use tempfile::TempDir;
-use tower::ServiceExt;
 
 /// A service and the folder of its store.
 pub(crate) struct Service {
@@ -78,7 +77,7 @@ impl Service {
     }
 
     pub(crate) async fn send(&self, request: Request<Body>) -> Reply {
-        let response = app(&self.app).oneshot(request).await.unwrap();
+        let response = app(&self.app).answer(request).await;
         let (parts, body) = response.into_parts();
         let bytes = axum::body::to_bytes(body, usize::MAX).await.unwrap().to_vec();
         Reply { status: parts.status, headers: parts.headers, bytes }
