@@ -221,9 +221,12 @@ fn describe_scope(description: &mut openapi::OpenApi, scope: Scope) {
 
 /// All addresses of the service, and their description.
 fn addresses(app: &Arc<App>) -> (axum::Router, openapi::OpenApi) {
-    let guarded = |scope: Scope, mut routes: OpenApiRouter<Arc<App>>| {
+    let described = |scope: Scope, mut routes: OpenApiRouter<Arc<App>>| {
         describe_scope(routes.get_openapi_mut(), scope);
-        routes.route_layer(from_fn_with_state(Require { app: Arc::clone(app), scope }, require))
+        routes
+    };
+    let guarded = |scope: Scope, routes: OpenApiRouter<Arc<App>>| {
+        described(scope, routes).route_layer(from_fn_with_state(Require { app: Arc::clone(app), scope }, require))
     };
     let decide = OpenApiRouter::new().routes(routes!(decide::decide)).routes(routes!(infer::infer));
     let read = OpenApiRouter::new()
@@ -253,7 +256,8 @@ fn addresses(app: &Arc<App>) -> (axum::Router, openapi::OpenApi) {
         .routes(routes!(infer::live))
         .routes(routes!(infer::ready));
     OpenApiRouter::with_openapi(Description::openapi())
-        .merge(guarded(Scope::Decide, decide))
+        // These handlers check the key themselves: see `Decider`.
+        .merge(described(Scope::Decide, decide))
         .merge(guarded(Scope::Read, read))
         .merge(guarded(Scope::Admin, admin))
         .merge(guarded(Scope::Admin, upload))

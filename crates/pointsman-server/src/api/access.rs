@@ -1,4 +1,4 @@
-//! Who asks, and what they may do: checked in one layer, before any handler.
+//! Who asks, and what they may do: checked before any handler, in a layer, or for decisions in an extractor, which takes less time.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -83,6 +83,18 @@ impl<S: Sync> FromRequestParts<S> for Caller {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         let caller = parts.extensions.get::<Self>().cloned();
         caller.ok_or_else(|| Problem::new(Kind::Internal, "this address has no access rule"))
+    }
+}
+
+/// Who asks for decisions. The key is checked when a handler takes this, first of all its arguments, and not in a layer.
+#[derive(Debug)]
+pub(crate) struct Decider(pub(crate) Caller);
+
+impl FromRequestParts<Arc<App>> for Decider {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Problem> {
+        identify(app, &parts.headers, Scope::Decide).map(Self)
     }
 }
 

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
-use super::access::Caller;
+use super::access::{Caller, Decider};
 use super::extract::{self, Path};
 use super::problem::{Kind, Problem};
 use super::{formats, json, parse_json};
@@ -140,9 +140,9 @@ impl Decided {
 )]
 pub(crate) async fn decide(
     State(app): State<Arc<App>>,
+    Decider(caller): Decider,
     Path(name): Path<String>,
     extract::Query(params): extract::Query<DecideParams>,
-    caller: Caller,
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Problem> {

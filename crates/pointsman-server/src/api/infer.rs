@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::access::Caller;
+use super::access::Decider;
 use super::decide::{DecideRequest, Options, active};
 use super::extract::Path;
 use super::problem::{Kind, Problem};
@@ -222,8 +222,8 @@ pub(crate) async fn model_ready(State(app): State<Arc<App>>, Path(name): Path<St
 )]
 pub(crate) async fn infer(
     State(app): State<Arc<App>>,
+    Decider(caller): Decider,
     Path(name): Path<String>,
-    caller: Caller,
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Problem> {

@@ -57,6 +57,27 @@ async fn keys_open_what_their_scopes_allow() {
 }
 
 #[tokio::test]
+async fn every_address_that_is_described_with_a_key_needs_one() {
+    let service = Service::with(Settings::new(Access::Keys)).await;
+    let other = add_key(&service, "none", &[], None).await;
+    let document = service.get("/openapi.json").await.ok();
+    let mut checked = 0;
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            if operation["security"].is_null() {
+                continue;
+            }
+            // What stands in the braces does not matter: keys are checked first.
+            let (method, path) = (method.to_uppercase(), path.replace(['{', '}'], ""));
+            with_key(&service, &method, &path, None).await.problem(401);
+            with_key(&service, &method, &path, Some(&other)).await.problem(403);
+            checked += 1;
+        }
+    }
+    assert!(checked > 10, "{checked} operations");
+}
+
+#[tokio::test]
 async fn a_key_beyond_its_rate_is_told_to_wait() {
     let service = Service::with(Settings::new(Access::Keys)).await;
     let key = add_key(&service, "slow", &[Scope::Read], Some(3)).await;
