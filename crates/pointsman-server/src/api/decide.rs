@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::{HeaderMap, header};
 use axum::response::Response;
 use pointsman::Policy;
 use serde::{Deserialize, Serialize};
@@ -13,7 +12,7 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use super::access::{Caller, Decider};
-use super::extract::{self, Path};
+use super::extract::{self, ContentType, Path};
 use super::problem::{Kind, Problem};
 use super::{formats, json, parse_json};
 use crate::answer::{Answer, outcome};
@@ -143,12 +142,12 @@ pub(crate) async fn decide(
     Decider(caller): Decider,
     Path(name): Path<String>,
     extract::Query(params): extract::Query<DecideParams>,
-    headers: HeaderMap,
+    ContentType(content_type): ContentType,
     body: Bytes,
 ) -> Result<Response, Problem> {
     let options = Options { explain: params.explain, dry_run: params.dry_run };
     let timer = app.metrics.start_decision();
-    let content_type = headers.get(header::CONTENT_TYPE).map_or("", |value| value.to_str().unwrap_or("unreadable"));
+    let content_type = content_type.as_ref().map_or("", |value| value.to_str().unwrap_or("unreadable"));
     let request = DecideRequest::new(&app, &name, caller)?;
     let kind = content_type.split(';').next().unwrap_or("").trim();
     let response = match kind {

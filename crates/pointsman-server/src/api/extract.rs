@@ -1,9 +1,12 @@
 //! The parts of an address. What is wrong with them is a problem document, as it is for bodies.
 
+use std::convert::Infallible;
+
 use axum::extract;
 use axum::extract::FromRequestParts;
 use axum::extract::rejection::PathRejection;
 use axum::http::request::Parts;
+use axum::http::{HeaderValue, header};
 use serde::de::DeserializeOwned;
 
 use super::pointer;
@@ -17,8 +20,10 @@ impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Query<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let pairs = form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes());
-        let read = serde_path_to_error::deserialize(serde_urlencoded::Deserializer::new(pairs));
+        let text = parts.uri.query().unwrap_or_default().as_bytes();
+        let pairs = || serde_urlencoded::Deserializer::new(form_urlencoded::parse(text));
+        // Keeping the place in mind takes time, so that it is done only if something is wrong.
+        let read = T::deserialize(pairs()).or_else(|_| serde_path_to_error::deserialize(pairs()));
         read.map(Self)
             .map_err(|error| Problem::invalid(pointer(error.path()), format!("the parameters of the address: {error}")))
     }
@@ -40,5 +45,17 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T>
             }
             Err(other) => Err(Problem::new(Kind::Internal, other.body_text())),
         }
+    }
+}
+
+/// The media type of the body, if it is given.
+#[derive(Debug)]
+pub(crate) struct ContentType(pub(crate) Option<HeaderValue>);
+
+impl<S: Sync> FromRequestParts<S> for ContentType {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(Self(parts.headers.get(header::CONTENT_TYPE).cloned()))
     }
 }
