@@ -8,6 +8,7 @@ use pointsman::policy::AvailableRoutes;
 use pointsman::{Policy, Router};
 use tokio::sync::Mutex;
 
+use crate::counters::DecisionCounters;
 use crate::store::{DeploymentId, Key, Mode, Sha256, Store, StoreError, StoredDeployment};
 
 /// The name of no action, which is given if the labels do not determine one.
@@ -105,12 +106,15 @@ pub struct Deployment {
     pub available: AvailableRoutes,
     /// The versions whose queries can be compared with those of the active one.
     pub alike: Arc<[u32]>,
+    /// Counters of the active version's decisions.
+    pub(crate) counters: DecisionCounters,
 }
 
 impl Deployment {
     /// A deployment that decides nothing.
     fn without_version(stored: StoredDeployment) -> Self {
-        Self { stored, active: None, available: AvailableRoutes::all(), alike: Arc::default() }
+        let counters = DecisionCounters::new(0);
+        Self { stored, active: None, available: AvailableRoutes::all(), alike: Arc::default(), counters }
     }
 
     /// Its number.
@@ -274,7 +278,8 @@ impl Deployments {
         let available =
             known.fold(AvailableRoutes::all(), |available, name| available.without(task, name).unwrap_or(available));
         let alike = stored.alike().into();
-        Ok(Deployment { active: Some(active), available, alike, stored })
+        let counters = DecisionCounters::new(active.names.actions.len());
+        Ok(Deployment { active: Some(active), available, alike, stored, counters })
     }
 
     /// A policy from the store.

@@ -13,6 +13,7 @@ mod api;
 mod app;
 pub mod clock;
 pub mod config;
+mod counters;
 pub mod deployment;
 mod in_flight;
 pub mod keys;

@@ -12,8 +12,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::deployment::{Snapshot, Version};
-use crate::store::Outcome;
+use crate::deployment::{Deployment, Snapshot, Version};
+use crate::store::{Degradation, Outcome};
 
 /// Upper ends of the buckets of latencies, in seconds.
 const BUCKETS: [f64; 16] =
@@ -113,21 +113,33 @@ impl Metrics {
     }
 
     /// Counts a committed decision and its expected cost.
-    pub(crate) fn count_decision(&self, deployment: &str, outcome: &Outcome, version: &Version) {
-        let code = usize::from(outcome.action);
-        let action = version.names.action(outcome.action).to_owned();
-        let degraded = outcome.degraded.map_or("", |(_, why)| why.name()).to_owned();
-        let deployment = deployment.to_owned();
-        let kind = match action.as_str() {
-            "predict" => "predict",
-            "abstain" => "abstain",
-            _ => "route",
-        };
-        let cost = outcome.costs.get(code).copied().filter(|cost| cost.is_finite() && *cost > 0.0);
+    pub(crate) fn count_decision(&self, deployment: &Deployment, outcome: &Outcome, version: &Version) {
+        let counters = deployment.counters.of_action(outcome.action);
+        let action = version.names.action(outcome.action);
+        let cost = outcome.costs.get(usize::from(outcome.action)).filter(|cost| cost.is_finite() && **cost > 0.0);
         if let Some(cost) = cost {
-            self.costs.get_or_create(&CostLabels { deployment: deployment.clone(), kind }).inc_by(cost);
+            let find = || {
+                let kind = match action {
+                    "predict" => "predict",
+                    "abstain" => "abstain",
+                    _ => "route",
+                };
+                self.costs.get_or_create_owned(&CostLabels { deployment: deployment.stored.name.clone(), kind })
+            };
+            counters.cost.get_or_init(find).inc_by(*cost);
         }
-        self.decisions.get_or_create(&DecisionLabels { deployment, action, degraded }).inc();
+        let why = outcome.degraded.map(|(_, why)| why);
+        let counter = match why {
+            None => &counters.best,
+            Some(Degradation::Unavailable) => &counters.best_unavailable,
+            Some(Degradation::Limit) => &counters.best_beyond_limit,
+        };
+        let find = || {
+            let degraded = why.map_or("", Degradation::name).to_owned();
+            let deployment = deployment.stored.name.clone();
+            self.decisions.get_or_create_owned(&DecisionLabels { deployment, action: action.to_owned(), degraded })
+        };
+        counter.get_or_init(find).inc();
     }
 
     /// Counts decisions that were answered without being logged.

@@ -246,7 +246,7 @@ impl<'a> DecideRequest<'a> {
         for (row, appended) in appended.into_iter().enumerate() {
             match appended {
                 Appended::Committed => {
-                    app.metrics.count_decision(&deployment.stored.name, &decided.records[row].outcome, version);
+                    app.metrics.count_decision(deployment, &decided.records[row].outcome, version);
                 }
                 Appended::Existing(first) => {
                     let number = first.version;
