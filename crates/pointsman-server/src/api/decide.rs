@@ -103,12 +103,11 @@ impl Decided {
     }
 
     /// The answers.
-    pub(crate) fn answers(&self, options: Options) -> Vec<Answer<'_>> {
-        let answers = self.iter().map(|(record, version)| {
+    pub(crate) fn answers(&self, options: Options) -> impl Iterator<Item = Answer<'_>> {
+        self.iter().map(move |(record, version)| {
             let answer = Answer::new(record, &version.names, self.is_logged);
             if options.explain { answer.explained(record, version) } else { answer }
-        });
-        answers.collect()
+        })
     }
 }
 
@@ -182,7 +181,7 @@ async fn json_body(request: &DecideRequest<'_>, body: &[u8], asked: Options) -> 
         (Some(probs), None) => {
             let query = request.query(QueryBody { id, probs, features, tags, input }, "")?;
             let decided = request.commit(vec![query], options, |_| String::new()).await?;
-            let answer = decided.answers(options).into_iter().next();
+            let answer = decided.answers(options).next();
             answer.map(|answer| json(&answer)).ok_or_else(|| Problem::new(Kind::Internal, "a query has no answer"))
         }
         (None, Some(rows)) => {
@@ -194,7 +193,7 @@ async fn json_body(request: &DecideRequest<'_>, body: &[u8], asked: Options) -> 
             let query = |(row, body)| request.query(body, &format!("/rows/{row}"));
             let queries = rows.into_iter().enumerate().map(query).collect::<Result<Vec<_>, _>>()?;
             let decided = request.commit(queries, options, |row| format!("/rows/{row}")).await?;
-            Ok(json(&Answers { rows: decided.answers(options) }))
+            Ok(json(&Answers { rows: decided.answers(options).collect() }))
         }
         (Some(_), Some(_)) => Err(Problem::invalid("/rows", "give probs for one query, or rows for several, not both")),
         (None, None) => Err(Problem::invalid("/probs", "probs is missing: give one probability per class")),

@@ -132,7 +132,7 @@ fn refuse(error: pointsman_table::Error) -> Problem {
 
 /// The answers with the columns that `pointsman decide` writes, and the decisions' ids and version.
 fn write_answers(decided: &Decided, version: &Version, options: Options) -> Result<Vec<u8>, Problem> {
-    let answers = decided.answers(options);
+    let answers: Vec<_> = decided.answers(options).collect();
     let mut columns = table::answer_columns(&answers, &version.names.actions);
     columns.extend(table::answer_extras(&answers));
     if options.explain {

@@ -233,7 +233,7 @@ pub(crate) async fn infer(
     check_id(id.as_deref()).map_err(|bad| Problem::invalid(bad.pointer, bad.reason))?;
     let queries = queries(&request, inputs, raw, id.as_deref())?;
     let decided = request.commit(queries, Options::default(), |row| format!("/{row}")).await.map_err(in_inputs)?;
-    let answers = decided.answers(Options::default());
+    let answers: Vec<_> = decided.answers(Options::default()).collect();
     let rows = answers.len();
     let text = |name, pick: &dyn Fn(&crate::answer::Answer<'_>) -> String| Output {
         name,

@@ -19,7 +19,8 @@ pub(crate) mod request_id;
 pub(crate) mod versions;
 pub(crate) mod what_if;
 
-use axum::http::header;
+use axum::body::Body;
+use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -40,10 +41,18 @@ pub(crate) fn page_size(limit: Option<usize>) -> Result<usize, Problem> {
     Ok(size)
 }
 
+/// Room for the answer to one query, so that its buffer need not grow.
+const USUAL_ANSWER_BYTES: usize = 512;
+
 /// An answer as JSON.
 pub(crate) fn json(value: &impl Serialize) -> Response {
-    match serde_json::to_vec(value) {
-        Ok(bytes) => ([(header::CONTENT_TYPE, "application/json")], bytes).into_response(),
+    let mut bytes = Vec::with_capacity(USUAL_ANSWER_BYTES);
+    match serde_json::to_writer(&mut bytes, value) {
+        Ok(()) => {
+            let mut response = Response::new(Body::from(bytes));
+            response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            response
+        }
         Err(e) => Problem::new(Kind::Internal, format!("the answer cannot be written: {e}")).into_response(),
     }
 }

@@ -1,5 +1,6 @@
 //! An id for every request, by which callers and log lines speak of it.
 
+use std::fmt::Write;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -49,8 +50,11 @@ fn is_usable(id: &HeaderValue) -> bool {
 
 /// The time at which the process made its first id, and a number that counts up.
 fn new_id() -> HeaderValue {
-    static START: LazyLock<i64> = LazyLock::new(|| Time::now().0);
+    static START: LazyLock<String> = LazyLock::new(|| format!("{:x}-", Time::now().0));
     static COUNT: AtomicU64 = AtomicU64::new(0);
-    let id = format!("{:x}-{:x}", *START, COUNT.fetch_add(1, Ordering::Relaxed));
-    HeaderValue::from_str(&id).unwrap_or(HeaderValue::from_static("unknown"))
+    let mut id = String::with_capacity(START.len() + u64::BITS as usize / 4);
+    id.push_str(&START);
+    // Writing to a string cannot fail.
+    let _ = write!(id, "{:x}", COUNT.fetch_add(1, Ordering::Relaxed));
+    HeaderValue::try_from(id).unwrap_or(HeaderValue::from_static("unknown"))
 }
