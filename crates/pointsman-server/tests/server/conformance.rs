@@ -51,7 +51,7 @@ fn same(one: &Record, two: &Record) -> bool {
     format!("{one:?}") == format!("{two:?}")
 }
 
-async fn append(store: &dyn Store, records: &[Record]) -> Vec<Appended> {
+pub(crate) async fn append(store: &dyn Store, records: &[Record]) -> Vec<Appended> {
     store.append(Arc::new(records.to_vec())).await.unwrap()
 }
 

@@ -1,6 +1,7 @@
 //! Tests of the service without a port: requests are given to the router of all addresses.
 
 mod api_page;
+mod archives;
 mod clock_set_back;
 mod conformance;
 mod decide;

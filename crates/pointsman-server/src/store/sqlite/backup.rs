@@ -8,7 +8,7 @@ use rusqlite::{Connection, OpenFlags, params};
 use uuid::Uuid;
 
 use super::super::StoreError;
-use super::segments::{Segment, find, is_archive};
+use super::segments::{Segment, find, is_archive, remove};
 use super::{BUSY_TIMEOUT, log_folder, resolve};
 
 /// What a backup has.
@@ -44,7 +44,7 @@ pub fn backup(path: impl AsRef<Path>, folder: impl AsRef<Path>) -> Result<Backup
     let (log, log_copy) = (log_folder(path), log_folder(&target));
     fs::create_dir(&log_copy).map_err(|e| failed(&log_copy, &e))?;
     let copies = copy_log(&log, &log_copy)?;
-    copy_file(path, &target).map_err(|e| failed(path, &e))?;
+    copy_database(path, &target).map_err(|e| failed(path, &e))?;
     let sync = || -> io::Result<()> {
         for file in Segment::files(&log_copy)?.iter().chain([&target]) {
             File::open(file)?.sync_all()?;
@@ -77,9 +77,7 @@ fn copy_log(log: &Path, target: &Path) -> Result<Vec<Copy>, StoreError> {
                 continue;
             }
             match copy_file(&file, &path) {
-                Ok(connection) => {
-                    let count = connection.query_row("SELECT count(*) FROM decisions", [], |row| row.get::<_, i64>(0));
-                    let rows = count.map_err(|e| failed(&path, &e))?.cast_unsigned();
+                Ok((connection, rows)) => {
                     copies.push(Copy { is_archive: is_archive(&path), path, connection, rows });
                 }
                 // Its decisions have been archived or have expired in the meantime.
@@ -117,17 +115,17 @@ fn failed(path: &Path, error: &dyn std::fmt::Display) -> StoreError {
     StoreError::Unavailable(format!("{}: {error}", path.display()))
 }
 
+/// Copies a file of the log, opens the copy and counts its rows.
+fn copy_file(from: &Path, to: &Path) -> rusqlite::Result<(Connection, u64)> {
+    let copy = copy_database(from, to)?;
+    let rows: i64 = copy.query_row("SELECT count(*) FROM decisions", [], |row| row.get(0))?;
+    Ok((copy, rows.cast_unsigned()))
+}
+
 /// Copies a database as it is at one moment, with what is only in its write-ahead log yet, and opens the copy.
-fn copy_file(from: &Path, to: &Path) -> rusqlite::Result<Connection> {
+fn copy_database(from: &Path, to: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(from, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.execute("VACUUM INTO ?1", params![to.to_string_lossy()])?;
     Connection::open(to)
-}
-
-fn remove(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
-        _ => Ok(()),
-    }
 }

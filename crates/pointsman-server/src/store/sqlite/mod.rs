@@ -2,7 +2,9 @@
 //!
 //! One process uses them at a time. A thread of its own writes the log and commits whatever waits for it together.
 
+mod archivist;
 mod backup;
+mod filters;
 mod rows;
 mod segments;
 mod writer;
@@ -23,8 +25,8 @@ use super::queue::Queue;
 use super::{AdminEntry, Appended, Change, Changed, LogQuery, Record, Registry, Reply, Sha256, Store, StoreError};
 use crate::clock::Time;
 pub use backup::{Backup, backup};
-use segments::Segment;
-use writer::{Segments, Writer};
+use segments::{Segment, Segments};
+use writer::Writer;
 
 /// How long a connection waits for another one to finish.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);

@@ -19,14 +19,11 @@ use uuid::Uuid;
 
 use super::super::record::ClientId;
 use super::super::{LogQuery, Record, VersionAction};
-use super::rows;
+use super::{filters, rows};
 use crate::clock::Time;
 
 /// The version of the tables of a segment.
 pub(super) const VERSION: i64 = 1;
-
-/// The share of ids that a closed segment is searched for in vain.
-const FALSE_POSITIVES: f64 = 0.001;
 
 /// How many rows are copied before others have their turn.
 const ROWS_PER_PAUSE: u32 = 100;
@@ -51,6 +48,9 @@ pub(super) struct Segment {
     reader: Mutex<Option<Connection>>,
 }
 
+/// All files of the log, oldest first; the last one is written.
+pub(super) type Segments = Arc<RwLock<Vec<Arc<Segment>>>>;
+
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -58,7 +58,8 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 impl Segment {
     /// The segments of a folder, oldest first. Files of other names are left alone.
     pub(super) fn list(folder: &Path) -> rusqlite::Result<Vec<Arc<Self>>> {
-        let files = Self::files(folder).map_err(|e| unusable(&format!("{}: {e}", folder.display())))?;
+        let files = remove_remains(folder).and_then(|()| Self::files(folder));
+        let files = files.map_err(|e| unusable(&format!("{}: {e}", folder.display())))?;
         files.into_iter().map(|path| Ok(Arc::new(Self::open(path)?))).collect()
     }
 
@@ -79,7 +80,7 @@ impl Segment {
             Ok(ids.0.zip(ids.1).map(|(least, most)| (Uuid::from_bytes(least), Uuid::from_bytes(most))))
         })?;
         *lock(&segment.range) = range;
-        if let Some(filters) = read_closed(&connection)? {
+        if let Some(filters) = filters::of_closed(&connection)? {
             segment.set_ids(filters);
             segment.is_closed.store(true, Ordering::Release);
         }
@@ -161,9 +162,7 @@ impl Segment {
 
     /// The size of the rows that no checkpoint has moved yet, in bytes.
     pub(super) fn bytes_in_wal(&self) -> u64 {
-        let mut path = self.path.clone().into_os_string();
-        path.push("-wal");
-        fs::metadata(path).map_or(0, |file| file.len())
+        fs::metadata(super::beside(&self.path, "-wal")).map_or(0, |file| file.len())
     }
 
     /// Counts these ids as contained.
@@ -180,7 +179,7 @@ impl Segment {
 
     /// Finds out which callers' ids there are.
     pub(super) fn note_ids(&self) -> rusqlite::Result<()> {
-        let filter = filter_of_ids(&self.connect()?, "main")?;
+        let filter = filters::of_rows(&self.connect()?, "main")?;
         self.set_ids(filter.into_iter().collect());
         Ok(())
     }
@@ -193,7 +192,7 @@ impl Segment {
         // It would be a checkpoint of the segment, too, whose rows are not needed there any more.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
         connection.execute("ATTACH ?1 AS segment", params![segment.path.to_string_lossy()])?;
-        let filter = filter_of_ids(&connection, "segment")?;
+        let filter = filters::of_rows(&connection, "segment")?;
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let mut first = Some([0; 16]);
         while let Some(from) = first {
@@ -214,9 +213,9 @@ impl Segment {
     /// Notes that no more rows come in, and which callers' ids there are.
     pub(super) fn close(&self) -> rusqlite::Result<()> {
         let connection = self.connect()?;
-        let filter = filter_of_ids(&connection, "main")?;
+        let filter = filters::of_rows(&connection, "main")?;
         connection.execute("DELETE FROM closed", [])?;
-        connection.execute("INSERT INTO closed VALUES (?1)", params![filter.as_ref().map(encode)])?;
+        connection.execute("INSERT INTO closed VALUES (?1)", params![filter.as_ref().map(filters::encode)])?;
         checkpoint(&connection)?;
         self.set_ids(filter.into_iter().collect());
         self.is_closed.store(true, Ordering::Release);
@@ -276,15 +275,8 @@ impl Segment {
     pub(super) fn delete(&self) -> io::Result<()> {
         // Somebody may be about to read from it, and could not open it any more.
         let _ = self.read(|connection| connection.query_row("SELECT count(*) FROM closed", [], |_| Ok(())));
-        for suffix in ["-wal", "-shm", ""] {
-            let mut path = self.path.clone().into_os_string();
-            path.push(suffix);
-            match fs::remove_file(path) {
-                Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
-                _ => {}
-            }
-        }
-        Ok(())
+        // The database goes first: whoever opens it finds all of its rows, or nothing.
+        ["", "-wal", "-shm"].into_iter().try_for_each(|suffix| remove(&super::beside(&self.path, suffix)))
     }
 
     /// Rows of a query, in the order of their ids.
@@ -319,6 +311,27 @@ impl Segment {
             Ok(page)
         })
     }
+}
+
+/// Deletes a file, if it is there.
+pub(super) fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+        _ => Ok(()),
+    }
+}
+
+/// Deletes what is left of files whose deletion was interrupted.
+fn remove_remains(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name = path.to_string_lossy();
+        let database = name.strip_suffix("-wal").or_else(|| name.strip_suffix("-shm")).map(Path::new);
+        if database.is_some_and(|database| number(database).is_some() && !database.exists()) {
+            remove(&path)?;
+        }
+    }
+    Ok(())
 }
 
 /// The number of a file of the log by its name.
@@ -378,51 +391,6 @@ pub(super) fn find_client_id(connection: &Connection, client: ClientId<'_>) -> r
 /// The path of a tag for SQLite's `->>`.
 fn tag_path(name: &str) -> String {
     format!("$.{}", serde_json::Value::from(name))
-}
-
-/// The callers' ids of a database of a connection; `None` if there are none.
-fn filter_of_ids(connection: &Connection, database: &str) -> rusqlite::Result<Option<BloomFilter>> {
-    let with_ids = format!("FROM {database}.decisions WHERE client_id IS NOT NULL");
-    let count: u32 = connection.query_row(&format!("SELECT count(*) {with_ids}"), [], |row| row.get(0))?;
-    if count == 0 {
-        return Ok(None);
-    }
-    let mut filter = BloomFilter::with_false_pos(FALSE_POSITIVES).seed(&0).expected_items(count as usize);
-    let mut statement = connection.prepare(&format!("SELECT deployment, key, client_id {with_ids}"))?;
-    let mut found = statement.query([])?;
-    while let Some(row) = found.next()? {
-        let id: String = row.get(2)?;
-        filter.insert(&ClientId { deployment: row.get(0)?, key: row.get(1)?, id: &id });
-    }
-    Ok(Some(filter))
-}
-
-/// A filter as bytes: the number of its hashes, and its bits.
-fn encode(filter: &BloomFilter) -> Vec<u8> {
-    let words = filter.as_slice().iter().flat_map(|word| word.to_le_bytes());
-    filter.num_hashes().to_le_bytes().into_iter().chain(words).collect()
-}
-
-fn decode(bytes: &[u8]) -> Option<BloomFilter> {
-    let (hashes, bits) = bytes.split_first_chunk::<4>()?;
-    let (words, rest) = bits.as_chunks::<8>();
-    let hashes = u32::from_le_bytes(*hashes);
-    if words.is_empty() || !rest.is_empty() || !(1..=64).contains(&hashes) {
-        return None;
-    }
-    let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
-    Some(BloomFilter::from_vec(words).seed(&0).hashes(hashes))
-}
-
-/// The callers' ids of a closed archive; `None` if it is not closed, or has to be closed again because they cannot be read.
-fn read_closed(connection: &Connection) -> rusqlite::Result<Option<Vec<BloomFilter>>> {
-    let stored: Option<Option<Vec<u8>>> =
-        connection.query_row("SELECT ids FROM closed", [], |row| row.get(0)).optional()?;
-    Ok(match stored {
-        None => None,
-        Some(None) => Some(Vec::new()),
-        Some(Some(bytes)) => decode(&bytes).map(|filter| vec![filter]),
-    })
 }
 
 /// An error of SQLite with a reason of our own.

@@ -1,21 +1,20 @@
 //! The thread that writes the log: it commits whatever waits, then wakes those who wait for it.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, TrySendError, sync_channel};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError};
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use rusqlite::config::DbConfig;
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::super::queue::{self, Append, Outcomes, Waiting};
 use super::super::record::{ClientId, is_reused};
 use super::super::{Appended, Record, Settings, StoreError};
+use super::archivist::{Archive, Open};
 use super::rows;
-use super::segments::{Segment, find_client_id, unusable};
+use super::segments::{Segment, Segments, find_client_id};
 use super::{BUSY_TIMEOUT, unavailable};
 use crate::clock::Time;
 
@@ -26,23 +25,8 @@ const COMMITS_PER_LOOK: u32 = 64;
 /// than it should be.
 const LOOKS_PER_SEGMENT: u64 = 16;
 
-/// The bytes of an archive, in segments.
-const SEGMENTS_PER_ARCHIVE: u64 = 4;
-
-/// How long the archiving thread rests, as a multiple of the time that it works.
-const REST: u32 = 4;
-
-/// How many segments may wait before the archiving thread stops resting.
-const MAX_WAITING: u64 = 4;
-
-/// How long the archiving thread waits before it tries again what failed.
-const RETRY: Duration = Duration::from_secs(2);
-
 /// How long a commit waits for another process to release the file, once an earlier one has waited in vain.
 const BUSY_TIMEOUT_WHILE_FAILING: Duration = Duration::from_millis(100);
-
-/// All files of the log, oldest first; the last one is written.
-pub(super) type Segments = Arc<RwLock<Vec<Arc<Segment>>>>;
 
 /// The writing thread's own state.
 pub(super) struct Writer {
@@ -51,9 +35,9 @@ pub(super) struct Writer {
     current: Arc<Segment>,
     connection: Connection,
     /// New segments, made beforehand by the archiving thread.
-    spare: Receiver<(Arc<Segment>, Connection)>,
-    /// Segments that are to be archived, with the connection that wrote them.
-    finished: SyncSender<(Arc<Segment>, Connection)>,
+    spare: Receiver<Open>,
+    /// Segments that are to be archived.
+    finished: SyncSender<Open>,
     commits_since_look: u32,
     bytes_since_look: u64,
     /// Whether the last commit failed.
@@ -82,30 +66,8 @@ impl Writer {
             }
         };
         let connection = current.writer(settings.is_durable)?;
-        let (spare_out, spare) = sync_channel(1);
-        let (finished, finished_in) = sync_channel(1024);
-        let open: Vec<Arc<Segment>> = segments
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .iter()
-            .filter(|file| !file.is_closed())
-            .cloned()
-            .collect();
-        let archivist = Archivist {
-            folder,
-            is_durable: settings.is_durable,
-            archive_bytes: settings.segment_bytes.saturating_mul(SEGMENTS_PER_ARCHIVE),
-            next: current.number + 1,
-            segments: Arc::clone(&segments),
-            archives: open.iter().filter(|file| file.is_archive).cloned().collect(),
-            waiting: open.into_iter().filter(|file| !file.is_archive && file.number != current.number).collect(),
-            copied: Vec::new(),
-            finished: finished_in,
-            spare: spare_out,
-            is_closing,
-        };
-        let thread = std::thread::Builder::new().name("archive-log".to_owned()).spawn(move || archivist.run());
-        let thread = thread.map_err(|e| unusable(&format!("no thread for the log: {e}")))?;
+        let Archive { spare, finished, thread } =
+            Archive::start(folder, &settings, Arc::clone(&segments), current.number, is_closing)?;
         let day = Time::now().start_of_day();
         Ok((
             Self {
@@ -255,140 +217,4 @@ fn find_existing(
         }
     }
     Ok(None)
-}
-
-/// The thread that makes new segments, and moves the rows of finished ones into archives.
-struct Archivist {
-    folder: PathBuf,
-    is_durable: bool,
-    /// The size at which an archive takes no more rows.
-    archive_bytes: u64,
-    /// The number of the next new segment.
-    next: u64,
-    segments: Segments,
-    /// Archives that are not closed yet; the last one takes rows.
-    archives: Vec<Arc<Segment>>,
-    /// Segments whose rows are not in an archive yet.
-    waiting: Vec<Arc<Segment>>,
-    /// Segments whose rows are in an archive, and whose files are still there.
-    copied: Vec<Arc<Segment>>,
-    finished: Receiver<(Arc<Segment>, Connection)>,
-    spare: SyncSender<(Arc<Segment>, Connection)>,
-    is_closing: Arc<AtomicBool>,
-}
-
-impl Archivist {
-    fn run(mut self) {
-        for archive in &self.archives {
-            if let Err(error) = archive.note_ids() {
-                tracing::warn!(%error, archive = archive.number, "the ids in an archive of the log could not be read");
-            }
-        }
-        let mut spare = None;
-        loop {
-            if spare.is_none() {
-                spare = self.make_spare();
-            }
-            if let Some(made) = spare.take() {
-                spare = match self.spare.try_send(made) {
-                    Ok(()) => None,
-                    Err(TrySendError::Full(made)) => Some(made),
-                    Err(TrySendError::Disconnected(_)) => None,
-                };
-            }
-            self.archive_finished();
-            match self.finished.recv_timeout(RETRY) {
-                Ok(finished) => self.take(finished),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => break,
-            }
-            if self.is_closing.load(Ordering::Acquire) {
-                break;
-            }
-        }
-        while let Ok(finished) = self.finished.try_recv() {
-            self.take(finished);
-        }
-        self.archive_finished();
-    }
-
-    fn take(&mut self, (segment, writer): (Arc<Segment>, Connection)) {
-        // The rows go to an archive instead.
-        let _ = writer.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
-        self.waiting.push(segment);
-    }
-
-    /// Moves the rows of finished segments. What fails is tried again later, also after a restart.
-    fn archive_finished(&mut self) {
-        for segment in std::mem::take(&mut self.waiting) {
-            match self.archive(&segment) {
-                Ok(()) => self.copied.push(segment),
-                Err(error) => {
-                    tracing::warn!(%error, segment = segment.number, "a log segment could not be archived yet");
-                    self.waiting.push(segment);
-                }
-            }
-        }
-        self.copied.retain(|segment| match segment.delete() {
-            Ok(()) => false,
-            Err(error) => {
-                tracing::warn!(%error, segment = segment.number, "an archived log segment could not be deleted yet");
-                true
-            }
-        });
-        let (bytes, now) = (self.archive_bytes, Time::now());
-        let complete = |archive: &mut Arc<Segment>| archive.is_complete(bytes, now);
-        for archive in self.archives.extract_if(.., complete).collect::<Vec<_>>() {
-            if let Err(error) = archive.close() {
-                tracing::warn!(%error, archive = archive.number, "an archive of the log could not be closed yet");
-                self.archives.insert(0, archive);
-            }
-        }
-    }
-
-    /// Copies the rows of a segment into an archive, where they are read from now on.
-    fn archive(&mut self, segment: &Arc<Segment>) -> rusqlite::Result<()> {
-        let archive = match self.archives.last().filter(|last| !last.is_complete(self.archive_bytes, Time::now())) {
-            Some(archive) => Arc::clone(archive),
-            None => {
-                let archive = Segment::create_archive(&self.folder, segment.number)?;
-                let mut segments = self.segments.write().unwrap_or_else(PoisonError::into_inner);
-                segments.push(Arc::clone(&archive));
-                segments.sort_by_key(|file| (file.number, !file.is_archive));
-                drop(segments);
-                self.archives.push(Arc::clone(&archive));
-                archive
-            }
-        };
-        // Whoever waits for an answer goes before, as long as not too many segments wait.
-        let is_late = segment.number + MAX_WAITING < self.next;
-        let pause = |took: Duration| {
-            if !(is_late || self.is_closing.load(Ordering::Acquire)) {
-                std::thread::sleep(took * REST);
-            }
-        };
-        archive.take_rows(segment, pause)?;
-        let synced = File::open(&self.folder).and_then(|folder| folder.sync_all());
-        synced.map_err(|e| unusable(&format!("{}: {e}", self.folder.display())))?;
-        let mut segments = self.segments.write().unwrap_or_else(PoisonError::into_inner);
-        segments.retain(|file| !Arc::ptr_eq(file, segment));
-        Ok(())
-    }
-
-    fn make_spare(&mut self) -> Option<(Arc<Segment>, Connection)> {
-        let made = Segment::create(&self.folder, self.next).and_then(|segment| {
-            let connection = segment.writer(self.is_durable)?;
-            Ok((segment, connection))
-        });
-        match made {
-            Ok(made) => {
-                self.next += 1;
-                Some(made)
-            }
-            Err(error) => {
-                tracing::warn!(%error, "no new log segment can be made; the present one grows");
-                None
-            }
-        }
-    }
 }
