@@ -77,9 +77,10 @@ fn copy_log(log: &Path, target: &Path) -> Result<Vec<Copy>, StoreError> {
                 continue;
             }
             match copy_file(&file, &path) {
-                Ok((connection, rows)) => {
+                Ok(Some((connection, rows))) => {
                     copies.push(Copy { is_archive: is_archive(&path), path, connection, rows });
                 }
+                Ok(None) => remove(&path).map_err(|e| failed(&path, &e))?,
                 // Its decisions have been archived or have expired in the meantime.
                 Err(_) if !file.exists() => remove(&path).map_err(|e| failed(&path, &e))?,
                 Err(error) => return Err(failed(&file, &error)),
@@ -115,11 +116,14 @@ fn failed(path: &Path, error: &dyn std::fmt::Display) -> StoreError {
     StoreError::Unavailable(format!("{}: {error}", path.display()))
 }
 
-/// Copies a file of the log, opens the copy and counts its rows.
-fn copy_file(from: &Path, to: &Path) -> rusqlite::Result<(Connection, u64)> {
+/// Copies a file of the log, opens the copy and counts its rows; `None` if it has no tables, because it is being made or deleted.
+fn copy_file(from: &Path, to: &Path) -> rusqlite::Result<Option<(Connection, u64)>> {
     let copy = copy_database(from, to)?;
+    if copy.query_row("PRAGMA user_version", [], |row| row.get::<_, i64>(0))? == 0 {
+        return Ok(None);
+    }
     let rows: i64 = copy.query_row("SELECT count(*) FROM decisions", [], |row| row.get(0))?;
-    Ok((copy, rows.cast_unsigned()))
+    Ok(Some((copy, rows.cast_unsigned())))
 }
 
 /// Copies a database as it is at one moment, with what is only in its write-ahead log yet, and opens the copy.

@@ -177,9 +177,9 @@ impl Segment {
         *self.ids.write().unwrap_or_else(PoisonError::into_inner) = Some(filters);
     }
 
-    /// Finds out which callers' ids there are.
+    /// Finds out which callers' ids there are. It is open for readers afterwards, which a full disk would prevent.
     pub(super) fn note_ids(&self) -> rusqlite::Result<()> {
-        let filter = filters::of_rows(&self.connect()?, "main")?;
+        let filter = self.read(|connection| filters::of_rows(connection, "main"))?;
         self.set_ids(filter.into_iter().collect());
         Ok(())
     }
