@@ -112,8 +112,8 @@ impl Ids {
     }
 }
 
-/// The time stamp of an id, in units of a millisecond over 4096.
-fn stamp(id: Uuid) -> u64 {
+/// The time stamp of an id, in units of a millisecond over 4096. Ids of one store have different ones, which increase as they do.
+pub(crate) fn stamp(id: Uuid) -> u64 {
     let bits = id.as_u128();
     let millis = (bits >> 80) as u64;
     millis << FRACTION_BITS | (bits >> 64) as u64 & ((1 << FRACTION_BITS) - 1)

@@ -1,8 +1,9 @@
-//! Decisions that wait to be committed: a bounded queue, which one writer empties.
+//! Decisions that wait to be committed: a bounded queue, which one writer at a time empties.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use super::{Appended, Record, StoreError};
 
@@ -10,6 +11,7 @@ use super::{Appended, Record, StoreError};
 const MAX_ROWS_PER_COMMIT: usize = 1024;
 
 /// Records to be committed, and who waits for it.
+#[derive(Debug)]
 pub(super) struct Append {
     pub(super) records: Arc<Vec<Record>>,
     /// The versions whose queries are compared with those of the records.
@@ -30,42 +32,73 @@ impl Append {
     }
 }
 
-/// The end of the queue where decisions come in.
+/// Decisions that wait to be committed.
 #[derive(Debug)]
 pub(super) struct Queue {
     limit: usize,
     places: Arc<Semaphore>,
-    /// `None` once the store is closed.
-    sender: Mutex<Option<mpsc::Sender<Append>>>,
+    state: Mutex<State>,
 }
 
-/// The end of the queue where the writer takes them.
-#[derive(Debug)]
-pub(super) struct Waiting(mpsc::Receiver<Append>);
+#[derive(Debug, Default)]
+struct State {
+    waiting: VecDeque<Append>,
+    /// Whether a writer takes what waits, or will soon.
+    has_writer: bool,
+    /// Whether nothing more is taken.
+    is_closed: bool,
+}
 
 impl Queue {
     /// A queue of at most this many rows.
-    pub(super) fn new(limit: usize) -> (Self, Waiting) {
-        let (sender, receiver) = mpsc::channel(limit.max(1));
-        let sender = Mutex::new(Some(sender));
-        (Self { limit, places: Arc::new(Semaphore::new(limit)), sender }, Waiting(receiver))
+    pub(super) fn new(limit: usize) -> Self {
+        Self { limit, places: Arc::new(Semaphore::new(limit)), state: Mutex::default() }
     }
 
-    /// Waits until the writer has committed the records, or refuses them at once if the queue is full.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until a writer has committed the records, or refuses them at once if the queue is full.
+    ///
+    /// `start_writer` is called if there is no writer: one must then call [`Queue::next_batch`] until it returns nothing.
     pub(super) async fn append(
         &self,
         records: Arc<Vec<Record>>,
         alike: Arc<[u32]>,
+        start_writer: impl FnOnce(),
     ) -> Result<Vec<Appended>, StoreError> {
         let full = || StoreError::QueueFull { limit: self.limit };
         let closed = || StoreError::Unavailable("it is closed".to_owned());
         let rows = u32::try_from(records.len()).map_err(|_| full())?;
         let places = Arc::clone(&self.places).try_acquire_many_owned(rows).map_err(|_| full())?;
         let (reply, answer) = oneshot::channel();
-        let sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner).clone().ok_or_else(closed)?;
-        sender.try_send(Append { records, alike, reply, places }).map_err(|_| full())?;
-        drop(sender);
+        let had_writer = {
+            let mut state = self.state();
+            if state.is_closed {
+                return Err(closed());
+            }
+            state.waiting.push_back(Append { records, alike, reply, places });
+            std::mem::replace(&mut state.has_writer, true)
+        };
+        if !had_writer {
+            start_writer();
+        }
         answer.await.map_err(|_| closed())?
+    }
+
+    /// What waits, if anything does; otherwise the queue has no writer any more.
+    pub(super) fn next_batch(&self) -> Option<Vec<Append>> {
+        let mut state = self.state();
+        let mut rows = 0;
+        let is_within = |append: &Append| {
+            let is_within = rows < MAX_ROWS_PER_COMMIT;
+            rows += append.records.len();
+            is_within
+        };
+        let count = state.waiting.iter().map(is_within).take_while(|is_within| *is_within).count();
+        state.has_writer = count > 0;
+        (count > 0).then(|| state.waiting.drain(..count).collect())
     }
 
     /// The number of rows in the queue.
@@ -73,34 +106,32 @@ impl Queue {
         self.limit - self.places.available_permits().min(self.limit)
     }
 
-    /// Takes nothing more; the writer ends when it has committed the rest.
+    /// Takes nothing more. What waits is still committed.
     pub(super) fn close(&self) {
-        self.sender.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.state().is_closed = true;
+    }
+
+    /// Whether nothing more is taken.
+    pub(super) fn is_closed(&self) -> bool {
+        self.state().is_closed
+    }
+
+    /// Closes the queue and gives up what waits, unless the writer that holds this ends without a panic: nobody would commit it.
+    pub(super) fn close_on_panic(&self) -> CloseOnPanic<'_> {
+        CloseOnPanic(self)
     }
 }
 
-impl Waiting {
-    /// What waits now, or the next that comes; `None` once the queue is closed and empty.
-    pub(super) async fn next_batch(&mut self) -> Option<Vec<Append>> {
-        let first = self.0.recv().await?;
-        Some(self.fill(first))
-    }
+/// See [`Queue::close_on_panic`].
+pub(super) struct CloseOnPanic<'a>(&'a Queue);
 
-    /// The same on a thread of its own.
-    pub(super) fn next_batch_blocking(&mut self) -> Option<Vec<Append>> {
-        let first = self.0.blocking_recv()?;
-        Some(self.fill(first))
-    }
-
-    fn fill(&mut self, first: Append) -> Vec<Append> {
-        let mut rows = first.records.len();
-        let mut batch = vec![first];
-        while rows < MAX_ROWS_PER_COMMIT {
-            let Ok(next) = self.0.try_recv() else { break };
-            rows += next.records.len();
-            batch.push(next);
+impl Drop for CloseOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let mut state = self.0.state();
+            state.is_closed = true;
+            state.waiting.clear();
         }
-        batch
     }
 }
 

@@ -50,7 +50,9 @@ SELECT pg_notify('pointsman_registry', '') FROM swapped";
 #[derive(Debug)]
 pub struct PostgresStore {
     pool: Pool,
-    queue: Queue,
+    queue: Arc<Queue>,
+    /// Wakes the task that writes.
+    wake_writer: Arc<Notify>,
     /// Told when another process has changed the registry.
     changes: Arc<Notify>,
     writer: Mutex<Option<JoinHandle<()>>>,
@@ -69,12 +71,14 @@ impl PostgresStore {
         let mut session = connector.reader().await?;
         schema::migrate(&mut session).await?;
         schema::make_partitions(&mut session, &schema::next_days()).await.map_err(|e| unavailable(&e))?;
-        let (queue, waiting) = Queue::new(settings.queue_rows);
+        let queue = Arc::new(Queue::new(settings.queue_rows));
         let writer = Writer::open(connector.clone(), settings).await?;
         let changes = Arc::new(Notify::new());
         let listener = tokio::spawn(listen(connector.clone(), Arc::clone(&changes)));
-        let writer = Mutex::new(Some(tokio::spawn(writer.run(waiting))));
-        Ok(Self { pool: Pool::new(connector), queue, changes, writer, listener })
+        let wake_writer = Arc::new(Notify::new());
+        let writer = tokio::spawn(writer.run(Arc::clone(&queue), Arc::clone(&wake_writer)));
+        let (pool, writer) = (Pool::new(connector), Mutex::new(Some(writer)));
+        Ok(Self { pool, queue, wake_writer, changes, writer, listener })
     }
 
     async fn rows(&self, sql: &str, parameters: &[Typed<'_>]) -> Result<Vec<Row>, StoreError> {
@@ -86,6 +90,8 @@ impl PostgresStore {
 
 impl Drop for PostgresStore {
     fn drop(&mut self) {
+        self.queue.close();
+        self.wake_writer.notify_one();
         self.listener.abort();
     }
 }
@@ -188,7 +194,7 @@ pub(super) async fn change_at(url: &PostgresUrl, change: Change, by: &str) -> Re
 
 impl Store for PostgresStore {
     fn append_alike(&self, records: Arc<Vec<Record>>, alike: Arc<[u32]>) -> Reply<'_, Vec<Appended>> {
-        Box::pin(self.queue.append(records, alike))
+        Box::pin(self.queue.append(records, alike, || self.wake_writer.notify_one()))
     }
 
     fn decision(&self, id: Uuid) -> Reply<'_, Option<Record>> {
@@ -294,6 +300,7 @@ impl Store for PostgresStore {
 
     fn close(&self) -> Reply<'_, ()> {
         self.queue.close();
+        self.wake_writer.notify_one();
         self.listener.abort();
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
         Box::pin(async move {

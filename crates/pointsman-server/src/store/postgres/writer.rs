@@ -1,13 +1,15 @@
 //! The task that writes the log: it commits whatever waits in one statement, then wakes those who wait for it.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tokio::sync::Notify;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{GenericClient, Row, Statement};
 use uuid::Uuid;
 
-use super::super::queue::{self, Append, Outcomes, Waiting};
+use super::super::queue::{self, Append, Outcomes, Queue};
 use super::super::record::{ClientId, is_reused};
 use super::super::{Appended, Record, Settings, StoreError};
 use super::connection::{Connector, Session, unavailable};
@@ -52,9 +54,17 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Commits until there is nobody left who could ask for it.
-    pub(super) async fn run(mut self, mut queue: Waiting) {
-        while let Some(batch) = queue.next_batch().await {
+    /// Commits until the queue is closed and empty. `wake` tells that something waits, or that the queue was closed.
+    pub(super) async fn run(mut self, queue: Arc<Queue>, wake: Arc<Notify>) {
+        let _guard = queue.close_on_panic();
+        loop {
+            let Some(batch) = queue.next_batch() else {
+                if queue.is_closed() {
+                    return;
+                }
+                wake.notified().await;
+                continue;
+            };
             let start = Instant::now();
             let outcome = self.commit(&batch).await;
             (self.settings.observe_commit)(start.elapsed());

@@ -18,11 +18,10 @@ use crate::clock::Time;
 /// The bytes of an archive, in segments.
 const SEGMENTS_PER_ARCHIVE: u64 = 4;
 
-/// How long the archiving thread rests, as a multiple of the time that it works.
-const REST: u32 = 4;
-
-/// How many segments may wait before the archiving thread stops resting.
-const MAX_WAITING: u64 = 4;
+/// How much less of a processor the archiving thread gets than others while they need it, as a step of `nice`: whoever waits for an answer
+/// goes before.
+#[cfg(target_os = "linux")]
+const NICE: i32 = 10;
 
 /// How long the archiving thread waits before it tries again what failed.
 const RETRY: Duration = Duration::from_secs(2);
@@ -95,6 +94,9 @@ struct Archivist {
 
 impl Archivist {
     fn run(mut self) {
+        // Elsewhere, it would slow down the whole process. If it is refused, the thread is as any other.
+        #[cfg(target_os = "linux")]
+        let _ = rustix::process::nice(NICE);
         for archive in &self.archives {
             if let Err(error) = archive.note_ids() {
                 tracing::warn!(%error, archive = archive.number, "the ids in an archive of the log could not be read");
@@ -176,14 +178,7 @@ impl Archivist {
                 archive
             }
         };
-        // Whoever waits for an answer goes before, as long as not too many segments wait.
-        let is_late = segment.number + MAX_WAITING < self.next;
-        let pause = |took: Duration| {
-            if !(is_late || self.is_closing.load(Ordering::Acquire)) {
-                std::thread::sleep(took * REST);
-            }
-        };
-        archive.take_rows(segment, pause)?;
+        archive.take_rows(segment)?;
         let synced = File::open(&self.folder).and_then(|folder| folder.sync_all());
         synced.map_err(|e| unusable(&format!("{}: {e}", self.folder.display())))?;
         let mut segments = self.segments.write().unwrap_or_else(PoisonError::into_inner);

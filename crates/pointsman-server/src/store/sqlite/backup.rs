@@ -5,10 +5,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags, params};
-use uuid::Uuid;
 
 use super::super::StoreError;
-use super::segments::{Segment, find, is_archive, remove};
+use super::segments::{Segment, find, first_id, is_archive, remove};
 use super::{BUSY_TIMEOUT, log_folder, resolve};
 
 /// What a backup has.
@@ -101,11 +100,9 @@ fn copy_log(log: &Path, target: &Path) -> Result<Vec<Copy>, StoreError> {
 }
 
 fn is_archived(segment: &Copy, archives: &[Copy]) -> rusqlite::Result<bool> {
-    let first =
-        segment.connection.query_row("SELECT min(id) FROM decisions", [], |row| row.get::<_, Option<[u8; 16]>>(0))?;
-    let Some(first) = first else { return Ok(false) };
+    let Some(first) = first_id(&segment.connection)? else { return Ok(false) };
     for archive in archives {
-        if find(&archive.connection, Uuid::from_bytes(first))?.is_some() {
+        if find(&archive.connection, first)?.is_some() {
             return Ok(true);
         }
     }

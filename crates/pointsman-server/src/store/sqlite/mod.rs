@@ -1,6 +1,6 @@
 //! A store in SQLite files: one for the registry and files, and a folder of segments for the log.
 //!
-//! One process uses them at a time. A thread of its own writes the log and commits whatever waits for it together.
+//! One process uses them at a time. Whatever waits to be logged is committed together.
 
 mod archivist;
 mod backup;
@@ -21,12 +21,11 @@ use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use uuid::Uuid;
 
 pub use super::Settings;
-use super::queue::Queue;
 use super::{AdminEntry, Appended, Change, Changed, LogQuery, Record, Registry, Reply, Sha256, Store, StoreError};
 use crate::clock::Time;
 pub use backup::{Backup, backup};
 use segments::{Segment, Segments};
-use writer::Writer;
+use writer::{Log, Writer};
 
 /// How long a connection waits for another one to finish.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -49,9 +48,9 @@ pub struct SqliteStore {
     main: Arc<Mutex<Connection>>,
     folder: PathBuf,
     segments: Segments,
-    queue: Queue,
+    log: Arc<Log>,
     is_closing: Arc<AtomicBool>,
-    threads: Mutex<Vec<JoinHandle<()>>>,
+    archivist: Mutex<Option<JoinHandle<()>>>,
     /// Held while the store is open, so that no second process opens it.
     _lock: File,
 }
@@ -94,18 +93,14 @@ impl SqliteStore {
         let segments: Segments = Arc::new(RwLock::new(found));
         let is_closing = Arc::new(AtomicBool::new(false));
         let (writer, archivist) =
-            Writer::open(folder.clone(), settings.clone(), Arc::clone(&segments), Arc::clone(&is_closing))
-                .map_err(in_log)?;
-        let (queue, waiting) = Queue::new(settings.queue_rows);
-        let writer = std::thread::Builder::new().name("write-log".to_owned()).spawn(move || writer.run(waiting));
-        let writer = writer.map_err(io)?;
+            Writer::open(folder.clone(), settings, Arc::clone(&segments), Arc::clone(&is_closing)).map_err(in_log)?;
         Ok(Self {
             main: Arc::new(Mutex::new(main)),
             folder,
             segments,
-            queue,
+            log: Arc::new(Log::new(writer)),
             is_closing,
-            threads: Mutex::new(vec![writer, archivist]),
+            archivist: Mutex::new(Some(archivist)),
             _lock: lock,
         })
     }
@@ -271,7 +266,7 @@ fn read_decisions(segments: &[Arc<Segment>], query: &LogQuery) -> rusqlite::Resu
 
 impl Store for SqliteStore {
     fn append_alike(&self, records: Arc<Vec<Record>>, alike: Arc<[u32]>) -> Reply<'_, Vec<Appended>> {
-        Box::pin(self.queue.append(records, alike))
+        Box::pin(self.log.append(records, alike))
     }
 
     fn decision(&self, id: Uuid) -> Reply<'_, Option<Record>> {
@@ -303,7 +298,7 @@ impl Store for SqliteStore {
     }
 
     fn waiting_rows(&self) -> usize {
-        self.queue.rows()
+        self.log.queue.rows()
     }
 
     fn registry(&self) -> Reply<'_, Registry> {
@@ -392,14 +387,14 @@ impl Store for SqliteStore {
     }
 
     fn close(&self) -> Reply<'_, ()> {
-        self.queue.close();
+        self.log.queue.close();
         self.is_closing.store(true, Ordering::Release);
-        let threads: Vec<JoinHandle<()>> =
-            self.threads.lock().unwrap_or_else(PoisonError::into_inner).drain(..).collect();
-        let main = Arc::clone(&self.main);
+        let archivist = self.archivist.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let (main, log) = (Arc::clone(&self.main), Arc::clone(&self.log));
         blocking(move || {
-            for thread in threads {
-                thread.join().map_err(|_| StoreError::Unavailable("a thread of the log panicked".to_owned()))?;
+            log.close();
+            if let Some(thread) = archivist {
+                thread.join().map_err(|_| StoreError::Unavailable("the archiving thread panicked".to_owned()))?;
             }
             let connection = main.lock().unwrap_or_else(PoisonError::into_inner);
             connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").map_err(|e| unavailable(&e))

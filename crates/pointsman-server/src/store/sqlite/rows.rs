@@ -6,14 +6,16 @@ use uuid::Uuid;
 
 use super::super::codes::{self, SUPPORTS, bytes, place};
 use super::super::{Degradation, DeploymentId, Outcome, Record};
-use crate::clock::Time;
+use crate::clock::{Time, stamp};
 
 /// The tables of a log segment.
 ///
-/// Ids are ordered by time, so that rows are appended at the end of the one tree that holds them.
+/// Ids are ordered by their time stamps, so that rows are appended at the end of the one tree that holds them. Callers' ids are unique
+/// because they are looked up before rows are written: an index that checks it would keep SQLite from copying rows as they are.
 pub(super) const SCHEMA: &str = "
 CREATE TABLE decisions (
-    id BLOB PRIMARY KEY,
+    stamp INTEGER PRIMARY KEY,
+    id BLOB NOT NULL,
     at INTEGER NOT NULL,
     deployment INTEGER NOT NULL,
     version INTEGER NOT NULL,
@@ -35,32 +37,36 @@ CREATE TABLE decisions (
     costs BLOB NOT NULL,
     margin BLOB NOT NULL,
     reason INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
-CREATE UNIQUE INDEX decisions_by_client_id ON decisions (deployment, key, client_id) WHERE client_id IS NOT NULL;
-CREATE TABLE inputs (id BLOB PRIMARY KEY, input TEXT NOT NULL) STRICT, WITHOUT ROWID;
+) STRICT;
+CREATE INDEX decisions_by_client_id ON decisions (deployment, key, client_id) WHERE client_id IS NOT NULL;
+CREATE TABLE inputs (stamp INTEGER PRIMARY KEY, input TEXT NOT NULL) STRICT;
 CREATE TABLE closed (ids BLOB) STRICT;
 ";
 
 /// The columns that [`read`] expects, in its order, but for the last one.
-const COLUMNS: &str = "decisions.id, at, deployment, version, key, client_id, tags, prediction, features, action, would, wanted, \
+const COLUMNS: &str = "id, at, deployment, version, key, client_id, tags, prediction, features, action, would, wanted, \
      degraded, label, act, cell, support, irreducible, reducible, costs, margin, reason";
 
 /// The beginning of a statement whose rows [`read`] reads, with or without inputs. A condition comes next.
 pub(super) fn select(with_inputs: bool) -> String {
     match with_inputs {
-        true => format!("SELECT {COLUMNS}, inputs.input FROM decisions LEFT JOIN inputs ON inputs.id = decisions.id"),
+        true => {
+            format!("SELECT {COLUMNS}, inputs.input FROM decisions LEFT JOIN inputs ON inputs.stamp = decisions.stamp")
+        }
         false => format!("SELECT {COLUMNS}, NULL FROM decisions"),
     }
 }
 
 const INSERT: &str = "INSERT INTO decisions VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, \
-     ?19, ?20, ?21, ?22)";
+     ?19, ?20, ?21, ?22, ?23)";
 
 /// Writes a record, within a transaction.
 pub(super) fn insert(connection: &Connection, record: &Record) -> rusqlite::Result<()> {
     let Record { id, at, deployment, version, key, client_id, tags, input, prediction, features, outcome } = record;
     let mut statement = connection.prepare_cached(INSERT)?;
+    let stamp = stamp(*id) as i64;
     statement.execute(params![
+        stamp,
         id.as_bytes(),
         at.0,
         deployment.0,
@@ -85,7 +91,7 @@ pub(super) fn insert(connection: &Connection, record: &Record) -> rusqlite::Resu
         place(&Reason::ALL, &outcome.reason),
     ])?;
     if let Some(input) = input {
-        connection.prepare_cached("INSERT INTO inputs VALUES (?1, ?2)")?.execute(params![id.as_bytes(), input])?;
+        connection.prepare_cached("INSERT INTO inputs VALUES (?1, ?2)")?.execute(params![stamp, input])?;
     }
     Ok(())
 }

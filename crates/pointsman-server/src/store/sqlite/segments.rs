@@ -10,23 +10,19 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::time::{Duration, Instant};
 
 use fastbloom::BloomFilter;
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags, OptionalExtension, TransactionBehavior, params};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior, params};
 use uuid::Uuid;
 
 use super::super::record::ClientId;
 use super::super::{LogQuery, Record, VersionAction};
 use super::{filters, rows};
-use crate::clock::Time;
+use crate::clock::{Time, stamp};
 
 /// The version of the tables of a segment.
-pub(super) const VERSION: i64 = 1;
-
-/// How many rows are copied before others have their turn.
-const ROWS_PER_PAUSE: u32 = 100;
+pub(super) const VERSION: i64 = 2;
 
 /// What the name of an archive has behind the number of its first segment.
 const ARCHIVE: &str = "-archive";
@@ -75,11 +71,7 @@ impl Segment {
         let segment = Self::new(path);
         let connection = segment.connect()?;
         segment.make_tables(&connection)?;
-        let range = connection.query_row("SELECT min(id), max(id) FROM decisions", [], |row| {
-            let ids = (row.get::<_, Option<[u8; 16]>>(0)?, row.get::<_, Option<[u8; 16]>>(1)?);
-            Ok(ids.0.zip(ids.1).map(|(least, most)| (Uuid::from_bytes(least), Uuid::from_bytes(most))))
-        })?;
-        *lock(&segment.range) = range;
+        *lock(&segment.range) = first_id(&connection)?.zip(last_id(&connection)?);
         if let Some(filters) = filters::of_closed(&connection)? {
             segment.set_ids(filters);
             segment.is_closed.store(true, Ordering::Release);
@@ -185,21 +177,14 @@ impl Segment {
     }
 
     /// Copies the rows of a segment, all or none. Rows that are there already are left as they are. They are on the disk afterwards.
-    ///
-    /// `pause` is called after every few rows with the time that they took.
-    pub(super) fn take_rows(&self, segment: &Self, pause: impl Fn(Duration)) -> rusqlite::Result<()> {
+    pub(super) fn take_rows(&self, segment: &Self) -> rusqlite::Result<()> {
         let mut connection = self.connect()?;
         // It would be a checkpoint of the segment, too, whose rows are not needed there any more.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
         connection.execute("ATTACH ?1 AS segment", params![segment.path.to_string_lossy()])?;
         let filter = filters::of_rows(&connection, "segment")?;
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let mut first = Some([0; 16]);
-        while let Some(from) = first {
-            let start = Instant::now();
-            first = copy_rows(&transaction, from)?;
-            pause(start.elapsed());
-        }
+        ["decisions", "inputs"].into_iter().try_for_each(|table| copy_rows(&transaction, table))?;
         transaction.commit()?;
         checkpoint(&connection)?;
         let range = *lock(&segment.range);
@@ -285,8 +270,9 @@ impl Segment {
         let end = end.unwrap_or(Uuid::max());
         let tag = query.tag.as_ref().map(|(name, value)| (tag_path(name), value));
         let sql = format!(
-            "{} WHERE decisions.id >= ?1 AND decisions.id < ?2 AND deployment = ?3 AND (?4 IS NULL OR version = ?4) \
-             AND (?5 IS NULL OR cell = ?5) AND (?6 IS NULL OR tags ->> ?6 = ?7){} ORDER BY decisions.id LIMIT ?8",
+            "{} WHERE decisions.stamp BETWEEN ?1 AND ?2 AND id >= ?3 AND id < ?4 AND deployment = ?5 \
+             AND (?6 IS NULL OR version = ?6) AND (?7 IS NULL OR cell = ?7) AND (?8 IS NULL OR tags ->> ?8 = ?9){} \
+             ORDER BY decisions.stamp LIMIT ?10",
             rows::select(query.with_inputs),
             query.actions.as_deref().map(answered_with).unwrap_or_default(),
         );
@@ -294,9 +280,21 @@ impl Segment {
         self.read(|connection| {
             let mut statement = connection.prepare_cached(&sql)?;
             let (path, value) = tag.as_ref().map(|(path, value)| (path, *value)).unzip();
+            let stamps = [first, end].map(|id| stamp(id) as i64);
             let (first, end) = (first.as_bytes(), end.as_bytes());
             let found = statement.query_map(
-                params![first, end, query.deployment.0, query.version, query.cell, path, value, limit],
+                params![
+                    stamps[0],
+                    stamps[1],
+                    first,
+                    end,
+                    query.deployment.0,
+                    query.version,
+                    query.cell,
+                    path,
+                    value,
+                    limit
+                ],
                 rows::read,
             )?;
             let (mut page, mut bytes) = (Vec::new(), 0);
@@ -344,17 +342,17 @@ pub(super) fn is_archive(path: &Path) -> bool {
     path.file_stem().is_some_and(|name| name.to_string_lossy().ends_with(ARCHIVE))
 }
 
-/// Copies the next rows from the attached segment, and returns the id of the first one that is left.
-fn copy_rows(connection: &Connection, first: [u8; 16]) -> rusqlite::Result<Option<[u8; 16]>> {
-    let next = "SELECT id FROM segment.decisions WHERE id >= ?1 ORDER BY id LIMIT 1 OFFSET ?2";
-    let mut next = connection.prepare_cached(next)?;
-    let next: Option<[u8; 16]> = next.query_row(params![first, ROWS_PER_PAUSE], |row| row.get(0)).optional()?;
-    for table in ["decisions", "inputs"] {
-        let rows = format!("SELECT * FROM segment.{table} WHERE id >= ?1 AND id < ?2");
-        let copy = format!("INSERT INTO main.{table} {rows} ON CONFLICT (id) DO NOTHING");
-        connection.prepare_cached(&copy)?.execute(params![first, next.unwrap_or(*Uuid::max().as_bytes())])?;
+/// Copies the rows of a table from the attached segment.
+fn copy_rows(connection: &Connection, table: &str) -> rusqlite::Result<()> {
+    // In this form, SQLite copies rows as they are, without reading their columns.
+    let copy = format!("INSERT INTO main.{table} SELECT * FROM segment.{table}");
+    match connection.execute(&copy, []) {
+        // They were copied before, and the process ended before the segment was deleted.
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {
+            connection.execute(&format!("{copy} WHERE true ON CONFLICT DO NOTHING"), []).map(drop)
+        }
+        other => other.map(drop),
     }
-    Ok(next)
 }
 
 /// Moves all rows into the database file.
@@ -377,8 +375,23 @@ fn answered_with(actions: &[VersionAction]) -> String {
 
 /// The row of an id, if it is there.
 pub(super) fn find(connection: &Connection, id: Uuid) -> rusqlite::Result<Option<Record>> {
-    let sql = format!("{} WHERE decisions.id = ?1", rows::select(true));
-    connection.prepare_cached(&sql)?.query_row(params![id.as_bytes()], rows::read).optional()
+    let sql = format!("{} WHERE decisions.stamp = ?1 AND id = ?2", rows::select(true));
+    connection.prepare_cached(&sql)?.query_row(params![stamp(id) as i64, id.as_bytes()], rows::read).optional()
+}
+
+/// The smallest id.
+pub(super) fn first_id(connection: &Connection) -> rusqlite::Result<Option<Uuid>> {
+    id_at_end(connection, "ASC")
+}
+
+/// The largest id.
+fn last_id(connection: &Connection) -> rusqlite::Result<Option<Uuid>> {
+    id_at_end(connection, "DESC")
+}
+
+fn id_at_end(connection: &Connection, order: &str) -> rusqlite::Result<Option<Uuid>> {
+    let sql = format!("SELECT id FROM decisions ORDER BY stamp {order} LIMIT 1");
+    connection.query_row(&sql, [], |row| row.get(0).map(Uuid::from_bytes)).optional()
 }
 
 /// The first decision on a caller's id, if there is one.

@@ -1,15 +1,18 @@
-//! The thread that writes the log: it commits whatever waits, then wakes those who wait for it.
+//! Writes the log: commits whatever waits, then wakes those who wait for it.
+//!
+//! Commits are made by a task among those that answer requests, not by a thread of its own: between two threads, each decision would wait
+//! twice until a processor is free. A commit takes some ten microseconds, as long as it does not wait for the disk.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError};
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, TransactionBehavior};
 
-use super::super::queue::{self, Append, Outcomes, Waiting};
+use super::super::queue::{self, Append, Outcomes, Queue};
 use super::super::record::{ClientId, is_reused};
 use super::super::{Appended, Record, Settings, StoreError};
 use super::archivist::{Archive, Open};
@@ -28,7 +31,81 @@ const LOOKS_PER_SEGMENT: u64 = 16;
 /// How long a commit waits for another process to release the file, once an earlier one has waited in vain.
 const BUSY_TIMEOUT_WHILE_FAILING: Duration = Duration::from_millis(100);
 
-/// The writing thread's own state.
+/// The most waiting rows that are committed among the tasks that answer requests. More of them get a thread that may take its time.
+const MAX_ROWS_AMONG_REQUESTS: usize = 256;
+
+/// The queue and its writer.
+#[derive(Debug)]
+pub(super) struct Log {
+    pub(super) queue: Queue,
+    /// `None` once it is closed.
+    writer: Mutex<Option<Writer>>,
+    is_durable: bool,
+}
+
+impl Log {
+    pub(super) fn new(writer: Writer) -> Self {
+        let Settings { queue_rows, is_durable, .. } = writer.settings;
+        Self { queue: Queue::new(queue_rows), writer: Mutex::new(Some(writer)), is_durable }
+    }
+
+    fn writer(&self) -> MutexGuard<'_, Option<Writer>> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Commits the records together with whatever else waits.
+    pub(super) async fn append(
+        self: &Arc<Self>,
+        records: Arc<Vec<Record>>,
+        alike: Arc<[u32]>,
+    ) -> Result<Vec<Appended>, StoreError> {
+        let start_writer = || {
+            tokio::spawn(Arc::clone(self).commit_all());
+        };
+        self.queue.append(records, alike, start_writer).await
+    }
+
+    /// Commits until nothing waits.
+    async fn commit_all(self: Arc<Self>) {
+        loop {
+            // Requests that have come by now are committed together.
+            tokio::task::yield_now().await;
+            let has_committed = if self.is_durable || self.queue.rows() > MAX_ROWS_AMONG_REQUESTS {
+                let log = Arc::clone(&self);
+                tokio::task::spawn_blocking(move || log.commit_next()).await.unwrap_or(false)
+            } else {
+                self.commit_next()
+            };
+            if !has_committed {
+                break;
+            }
+        }
+    }
+
+    /// Commits what waits; `false` if nothing does.
+    fn commit_next(&self) -> bool {
+        let _guard = self.queue.close_on_panic();
+        let mut writer = self.writer();
+        let Some(batch) = self.queue.next_batch() else { return false };
+        match &mut *writer {
+            Some(writer) => writer.write(batch),
+            None => queue::reply(batch, Err(StoreError::Unavailable("it is closed".to_owned()))),
+        }
+        true
+    }
+
+    /// Takes nothing more, commits what waits, and moves the rows into the database file.
+    pub(super) fn close(&self) {
+        self.queue.close();
+        while self.commit_next() {}
+        if let Some(writer) = self.writer().take() {
+            let _ = writer.connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
+        }
+    }
+}
+
+/// What is written, and where.
+#[derive(Debug)]
 pub(super) struct Writer {
     settings: Settings,
     segments: Segments,
@@ -86,19 +163,16 @@ impl Writer {
         ))
     }
 
-    /// Commits until there is nobody left who could ask for it.
-    pub(super) fn run(mut self, mut queue: Waiting) {
-        while let Some(batch) = queue.next_batch_blocking() {
-            let start = Instant::now();
-            let outcome = self.commit(&batch).map_err(|error| unavailable(&error));
-            (self.settings.observe_commit)(start.elapsed());
-            self.note(outcome.as_ref().err());
-            let records = batch.iter().flat_map(|append| append.records.iter());
-            self.bytes_since_look += records.map(|record| record.bytes() as u64).sum::<u64>();
-            queue::reply(batch, outcome);
-            self.rotate_if_due();
-        }
-        let _ = self.connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
+    /// Commits a batch and tells those who wait.
+    fn write(&mut self, batch: Vec<Append>) {
+        let start = Instant::now();
+        let outcome = self.commit(&batch).map_err(|error| unavailable(&error));
+        (self.settings.observe_commit)(start.elapsed());
+        self.note(outcome.as_ref().err());
+        let records = batch.iter().flat_map(|append| append.records.iter());
+        self.bytes_since_look += records.map(|record| record.bytes() as u64).sum::<u64>();
+        queue::reply(batch, outcome);
+        self.rotate_if_due();
     }
 
     /// Notes whether the last commit failed. The same failure is logged once, not for every commit.
