@@ -101,6 +101,13 @@ impl Queue {
         (count > 0).then(|| state.waiting.drain(..count).collect())
     }
 
+    /// Whether nothing waits; if so, the queue has no writer any more.
+    pub(super) fn is_done(&self) -> bool {
+        let mut state = self.state();
+        state.has_writer = !state.waiting.is_empty();
+        !state.has_writer
+    }
+
     /// The number of rows in the queue.
     pub(super) fn rows(&self) -> usize {
         self.limit - self.places.available_permits().min(self.limit)

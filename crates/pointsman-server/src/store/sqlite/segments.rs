@@ -24,6 +24,9 @@ use crate::clock::{Time, stamp};
 /// The version of the tables of a segment.
 pub(super) const VERSION: i64 = 2;
 
+/// The bytes of a page of a segment: each commit writes whole pages, and most commits have few rows.
+const SEGMENT_PAGE_BYTES: i64 = 1024;
+
 /// What the name of an archive has behind the number of its first segment.
 const ARCHIVE: &str = "-archive";
 
@@ -130,6 +133,10 @@ impl Segment {
         // SQLite opens a file that it may not write for reading only, and later never asks again.
         if connection.is_readonly(rusqlite::MAIN_DB)? {
             return Err(unusable(&format!("{} cannot be written", self.path.display())));
+        }
+        if !self.is_archive {
+            // Has an effect on new files only.
+            connection.pragma_update(None, "page_size", SEGMENT_PAGE_BYTES)?;
         }
         connection.pragma_update(None, "journal_mode", "WAL")?;
         connection.busy_timeout(super::BUSY_TIMEOUT)?;

@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TryRecvError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::Connection;
 
 use super::super::queue::{self, Append, Outcomes, Queue};
 use super::super::record::{ClientId, is_reused};
@@ -33,6 +33,9 @@ const BUSY_TIMEOUT_WHILE_FAILING: Duration = Duration::from_millis(100);
 
 /// The most waiting rows that are committed among the tasks that answer requests. More of them get a thread that may take its time.
 const MAX_ROWS_AMONG_REQUESTS: usize = 256;
+
+/// If nothing was committed for this long, the next request need not wait for others to be committed together with.
+const CALM: Duration = Duration::from_micros(100);
 
 /// The queue and its writer.
 #[derive(Debug)]
@@ -60,9 +63,22 @@ impl Log {
         alike: Arc<[u32]>,
     ) -> Result<Vec<Appended>, StoreError> {
         let start_writer = || {
-            tokio::spawn(Arc::clone(self).commit_all());
+            let is_done = self.is_calm() && self.commit_next() && self.queue.is_done();
+            if !is_done {
+                tokio::spawn(Arc::clone(self).commit_all());
+            }
         };
         self.queue.append(records, alike, start_writer).await
+    }
+
+    /// Whether requests are so few that each is committed at once: waiting for others would take longer than it saves.
+    fn is_calm(&self) -> bool {
+        let is_calm = |writer: &Writer| writer.last_commit.is_none_or(|last| last.elapsed() >= CALM);
+        !self.may_take_long() && self.writer().as_ref().is_some_and(is_calm)
+    }
+
+    fn may_take_long(&self) -> bool {
+        self.is_durable || self.queue.rows() > MAX_ROWS_AMONG_REQUESTS
     }
 
     /// Commits until nothing waits.
@@ -70,7 +86,7 @@ impl Log {
         loop {
             // Requests that have come by now are committed together.
             tokio::task::yield_now().await;
-            let has_committed = if self.is_durable || self.queue.rows() > MAX_ROWS_AMONG_REQUESTS {
+            let has_committed = if self.may_take_long() {
                 let log = Arc::clone(&self);
                 tokio::task::spawn_blocking(move || log.commit_next()).await.unwrap_or(false)
             } else {
@@ -115,6 +131,8 @@ pub(super) struct Writer {
     spare: Receiver<Open>,
     /// Segments that are to be archived.
     finished: SyncSender<Open>,
+    /// When the last commit was done.
+    last_commit: Option<Instant>,
     commits_since_look: u32,
     bytes_since_look: u64,
     /// Whether the last commit failed.
@@ -154,6 +172,7 @@ impl Writer {
                 connection,
                 spare,
                 finished,
+                last_commit: None,
                 commits_since_look: 0,
                 bytes_since_look: 0,
                 has_failed: false,
@@ -167,7 +186,9 @@ impl Writer {
     fn write(&mut self, batch: Vec<Append>) {
         let start = Instant::now();
         let outcome = self.commit(&batch).map_err(|error| unavailable(&error));
-        (self.settings.observe_commit)(start.elapsed());
+        let end = Instant::now();
+        (self.settings.observe_commit)(end - start);
+        self.last_commit = Some(end);
         self.note(outcome.as_ref().err());
         let records = batch.iter().flat_map(|append| append.records.iter());
         self.bytes_since_look += records.map(|record| record.bytes() as u64).sum::<u64>();
@@ -192,25 +213,40 @@ impl Writer {
     }
 
     fn commit(&mut self, batch: &[Append]) -> rusqlite::Result<Outcomes> {
-        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        // Unlike `Connection::transaction`, this does not parse the statements each time.
+        let run = |connection: &Connection, sql: &str| connection.prepare_cached(sql)?.execute([]);
+        run(&self.connection, "BEGIN IMMEDIATE")?;
+        let outcomes = self.write_rows(batch).and_then(|outcomes| {
+            run(&self.connection, "COMMIT")?;
+            Ok(outcomes)
+        });
+        if outcomes.is_err() && !self.connection.is_autocommit() {
+            run(&self.connection, "ROLLBACK")?;
+        }
+        let outcomes = outcomes?;
+        self.current.extend_range(batch.iter().flat_map(|append| append.records.iter()).map(|record| record.id));
+        Ok(outcomes)
+    }
+
+    /// Writes the rows of a batch, within a transaction.
+    fn write_rows(&self, batch: &[Append]) -> rusqlite::Result<Outcomes> {
+        let connection = &self.connection;
         let mut new_ids: HashMap<ClientId<'_>, &Record> = HashMap::new();
         let mut all = Vec::with_capacity(batch.len());
         for append in batch {
             let appended = look_up(append, &mut new_ids, |client| {
-                find_existing(&transaction, &self.segments, &self.current, client)
+                find_existing(connection, &self.segments, &self.current, client)
             })?;
             if let Ok(appended) = &appended {
                 let new = append.records.iter().zip(appended).filter(|(_, appended)| **appended == Appended::Committed);
-                new.map(|(record, _)| record).try_for_each(|record| rows::insert(&transaction, record))?;
+                new.map(|(record, _)| record).try_for_each(|record| rows::insert(connection, record))?;
             }
             all.push(appended);
         }
         if self.has_failed {
             // A commit of no rows writes nothing: only one that writes shows that rows can be written again.
-            transaction.pragma_update(None, "user_version", super::segments::VERSION)?;
+            connection.pragma_update(None, "user_version", super::segments::VERSION)?;
         }
-        transaction.commit()?;
-        self.current.extend_range(batch.iter().flat_map(|append| append.records.iter()).map(|record| record.id));
         Ok(all)
     }
 
