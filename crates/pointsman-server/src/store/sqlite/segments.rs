@@ -10,6 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
 
 use fastbloom::BloomFilter;
 use rusqlite::config::DbConfig;
@@ -23,6 +24,9 @@ use crate::clock::{Time, stamp};
 
 /// The version of the tables of a segment.
 pub(super) const VERSION: i64 = 2;
+
+/// How long a commit waits for another process to release the file. Requests are refused soon, since the thread could answer others.
+const COMMIT_BUSY_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// The bytes of a page of a segment: each commit writes whole pages, and most commits have few rows.
 const SEGMENT_PAGE_BYTES: i64 = 1024;
@@ -148,6 +152,7 @@ impl Segment {
         let connection = self.connect()?;
         connection.pragma_update(None, "synchronous", if is_durable { "FULL" } else { "NORMAL" })?;
         connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+        connection.busy_timeout(COMMIT_BUSY_TIMEOUT)?;
         connection.set_prepared_statement_cache_capacity(16);
         // The first write makes the write-ahead log and waits for the disk.
         connection.pragma_update(None, "user_version", VERSION)?;

@@ -18,7 +18,7 @@ use super::super::{Appended, Record, Settings, StoreError};
 use super::archivist::{Archive, Open};
 use super::rows;
 use super::segments::{Segment, Segments, find_client_id};
-use super::{BUSY_TIMEOUT, unavailable};
+use super::unavailable;
 use crate::clock::Time;
 
 /// How many commits pass between two looks at the size of the segment, unless they are large.
@@ -27,9 +27,6 @@ const COMMITS_PER_LOOK: u32 = 64;
 /// The share of a segment that is written between two looks, as one over this: a start replays one segment, which must not be much larger
 /// than it should be.
 const LOOKS_PER_SEGMENT: u64 = 16;
-
-/// How long a commit waits for another process to release the file, once an earlier one has waited in vain.
-const BUSY_TIMEOUT_WHILE_FAILING: Duration = Duration::from_millis(100);
 
 /// The most waiting rows that are committed among the tasks that answer requests. More of them get a thread that may take its time.
 const MAX_ROWS_AMONG_REQUESTS: usize = 256;
@@ -207,9 +204,6 @@ impl Writer {
             Some(error) => tracing::error!(%error, "decisions cannot be committed"),
             None => tracing::info!("decisions are committed again"),
         }
-        // Whoever asks meanwhile is refused soon, and need not wait for those before.
-        let wait = if has_failed { BUSY_TIMEOUT_WHILE_FAILING } else { BUSY_TIMEOUT };
-        let _ = self.connection.busy_timeout(wait);
     }
 
     fn commit(&mut self, batch: &[Append]) -> rusqlite::Result<Outcomes> {
