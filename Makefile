@@ -32,9 +32,9 @@ JAVA = command -v java || test -x "$$JAVA_HOME/bin/java" || { test "$$(id -u)" =
 POSTGRES = test -n "$$POINTSMAN_TEST_POSTGRES" || command -v initdb || ls /usr/lib/postgresql/*/bin/initdb || { test "$$(id -u)" = 0 && \
 	{ apt-get install -qy postgresql || { apt-get update -q && apt-get install -qy postgresql; }; }; }
 
-# Without the service, which the demo does not need.
+# Without the service, which the demo does not need, and quick to build.
 demo:
-	cargo run --release --locked -p pointsman-cli --no-default-features -- demo
+	cargo run --profile demo --locked -p pointsman-cli --no-default-features -- demo
 
 # One selection of features for lints, tests and documentation, so that no crate is built twice.
 FEATURES = --workspace --features pointsman-cli/lab --locked
