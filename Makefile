@@ -89,6 +89,7 @@ else
 	$(VENV)/bin/pip install -q --disable-pip-version-check --no-deps $(WHEELS)/test/*.whl
 	$(VENV)/bin/python -m pytest python/tests
 	$(VENV)/bin/python bench/race/page.py --check
+	$(VENV)/bin/python bench/capacity.py --check
 	$(VENV)/bin/python bench/spark.py --check
 endif
 
@@ -115,7 +116,7 @@ ifeq ($(filter forest opening what-if,$(ROWS)),)
 	@$(MAKE) --no-print-directory race
 endif
 
-# The service under load; generator and service share the machine.
+# The service under load, as it is shipped; generator and service share the machine.
 OHA = target/tools/bin/oha
 
 $(OHA):
@@ -124,7 +125,7 @@ $(OHA):
 SERVE = target/serve-venv
 
 bench-serve: $(OHA)
-	cargo build --release --locked -p pointsman-cli -p pointsman-bench
+	cargo build --profile dist --locked -p pointsman-cli -p pointsman-bench
 	test -x $(SERVE)/bin/python || $(PYTHON) -m venv $(SERVE)
 	$(SERVE)/bin/pip install -q --disable-pip-version-check -r bench/serve-requirements.txt
 	$(SERVE)/bin/python bench/serve.py
@@ -144,7 +145,7 @@ race:
 	$(RACE)/bin/python bench/race/page.py
 
 install:
-	cargo install --locked --path crates/pointsman-cli
+	cargo install --locked --profile dist --path crates/pointsman-cli
 
 # The pictures of the README, drawn from what the program prints and writes.
 picture:

@@ -39,7 +39,7 @@ import time
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-RELEASE, RESULTS = ROOT / "target" / "release", ROOT / "bench" / "results" / "serve.json"
+SHIPPED, RESULTS = ROOT / "target" / "dist", ROOT / "bench" / "results" / "serve.json"
 OHA = ROOT / "target" / "tools" / "bin" / "oha"
 CONNECTIONS = 64
 RATES = [5_000, 20_000]
@@ -58,7 +58,7 @@ def main():
     parser.add_argument("--decisions", type=int, default=10_000_000, help="decisions over which memory is observed")
     parser.add_argument("--remark", help="what else readers must know about the conditions")
     arguments = parser.parse_args()
-    for path in (RELEASE / "pointsman", RELEASE / "pointsman-bench", RELEASE / "fixed_answer", OHA):
+    for path in (SHIPPED / "pointsman", SHIPPED / "pointsman-bench", SHIPPED / "fixed_answer", OHA):
         if not path.exists():
             sys.exit(f"{path.relative_to(ROOT)} is not there: run make bench-serve")
     found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
@@ -78,7 +78,7 @@ class World:
 
     def __init__(self, folder, fixed):
         self.folder, self.fixed = folder, fixed
-        run(RELEASE / "pointsman", "--quiet", "demo", "-o", "demo", cwd=folder)
+        run(SHIPPED / "pointsman", "--quiet", "demo", "-o", "demo", cwd=folder)
         for name, partition in (("forest", "forest:200"), ("cells", "top-class:10")):
             calibrate(folder, "demo/calibration.csv", partition, name)
         lines = (folder / "demo" / "heldout.csv").read_text().splitlines()
@@ -92,7 +92,7 @@ class World:
 
 
 def calibrate(folder, table, partition, name):
-    run(RELEASE / "pointsman", "--quiet", "calibrate", table, "--partition", partition, "-o", f"{name}.safetensors", cwd=folder)
+    run(SHIPPED / "pointsman", "--quiet", "calibrate", table, "--partition", partition, "-o", f"{name}.safetensors", cwd=folder)
 
 
 def run(*command, cwd):
@@ -102,7 +102,7 @@ def run(*command, cwd):
 @contextlib.contextmanager
 def peer(*before):
     """The address of the handler of fixed answers; `before` may pin it to a processor."""
-    process = subprocess.Popen([*before, RELEASE / "fixed_answer"], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen([*before, SHIPPED / "fixed_answer"], stdout=subprocess.PIPE, text=True)
     try:
         yield process.stdout.readline().strip()
     finally:
@@ -118,7 +118,7 @@ def service(folder, deployments=("cells", "forest"), store=None, before=(), home
     (home / "service.toml").write_text(f'[server]\nlisten = "127.0.0.1:0"\n[store]\nurl = "{store or "sqlite:pointsman.db"}"\n{files}')
     log = (home / "service.log").open("w+")
     start = time.monotonic()
-    process = subprocess.Popen([*before, RELEASE / "pointsman", "serve", "--config", "service.toml"], cwd=home, stdout=log, stderr=log, text=True)
+    process = subprocess.Popen([*before, SHIPPED / "pointsman", "serve", "--config", "service.toml"], cwd=home, stdout=log, stderr=log, text=True)
     try:
         url = None
         while url is None:
@@ -249,7 +249,7 @@ def measure_batches(world, _):
         writer.write_table(table)
     found = {}
     for name in world.bodies:
-        command = [RELEASE / "pointsman-bench", "batches", world.folder / f"{name}.safetensors", world.folder / "demo" / "heldout.csv"]
+        command = [SHIPPED / "pointsman-bench", "batches", world.folder / f"{name}.safetensors", world.folder / "demo" / "heldout.csv"]
         library = float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
         with service(world.folder, [name]) as (url, _, _):
             flags = ["-T", "application/vnd.apache.arrow.stream", "-z", "8s", "-c", 4]

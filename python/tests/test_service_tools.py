@@ -20,7 +20,6 @@ METRICS = {
     "pointsman_overhead_seconds": ("histogram", set()),
     "pointsman_log_commit_seconds": ("histogram", set()),
     "pointsman_log_queue_rows": ("gauge", set()),
-    "pointsman_tasks": ("gauge", set()),
     "pointsman_lost_log": ("counter", set()),
     "pointsman_cost": ("counter", {"deployment", "kind"}),
     "pointsman_policy_info": ("gauge", {"deployment", "version", "partition", "loss", "mode"}),

@@ -49,7 +49,6 @@ pub struct Metrics {
     overhead: Histogram,
     commits: Histogram,
     waiting: Gauge,
-    tasks: Gauge,
     lost: Counter,
     costs: Family<CostLabels, Counter<f64, AtomicU64>>,
     policies: Family<PolicyLabels, Gauge>,
@@ -64,7 +63,6 @@ impl Default for Metrics {
             overhead: histogram(),
             commits: histogram(),
             waiting: Gauge::default(),
-            tasks: Gauge::default(),
             lost: Counter::default(),
             costs: Family::default(),
             policies: Family::default(),
@@ -80,8 +78,6 @@ impl Default for Metrics {
             metrics.commits.clone(),
         );
         registry.register("log_queue_rows", "Decisions that wait to be committed", metrics.waiting.clone());
-        let what = "Open connections, answers that are being made, and a few tasks of the service itself";
-        registry.register("tasks", what, metrics.tasks.clone());
         registry.register("lost_log", "Decisions that were answered without being logged", metrics.lost.clone());
         registry.register(
             "cost",
@@ -156,8 +152,6 @@ impl Metrics {
     /// All metrics in the text format of Prometheus.
     pub(crate) fn render(&self, now: &Snapshot, waiting: usize) -> String {
         self.waiting.set(i64::try_from(waiting).unwrap_or(i64::MAX));
-        let tasks = tokio::runtime::Handle::try_current().map_or(0, |runtime| runtime.metrics().num_alive_tasks());
-        self.tasks.set(i64::try_from(tasks).unwrap_or(i64::MAX));
         self.policies.clear();
         for deployment in now.deployments.values() {
             if let Some(version) = &deployment.active {

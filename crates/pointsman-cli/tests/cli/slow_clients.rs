@@ -27,38 +27,31 @@ fn descriptors(service: &Service) -> usize {
     fs::read_dir(format!("/proc/{}/fd", service.child.id())).unwrap().count()
 }
 
-/// Tasks of the service, as it counts them itself.
-fn tasks(service: &Service) -> u64 {
-    let metrics = service.answer("/metrics", None).text;
-    let line = metrics.lines().find_map(|line| line.strip_prefix("pointsman_tasks ")).unwrap();
-    line.parse().unwrap()
-}
-
-/// The descriptors and tasks of a service when nobody but the one who asks is connected.
-fn held(service: &Service) -> (usize, u64) {
+/// The descriptors of a service when nobody but the one who asks is connected.
+fn held(service: &Service) -> usize {
     // The descriptors that reading the log opens once stay open.
     assert_eq!(service.answer("/v1/deployments/d/decisions?limit=1", None).status, 200);
-    let mut last = (0, 0);
+    let mut last = 0;
     // Connections that were just closed may still be there.
     wait_until(|| {
         std::thread::sleep(Duration::from_millis(100));
-        let now = (descriptors(service), tasks(service));
+        let now = descriptors(service);
         std::mem::replace(&mut last, now) == now
     });
     last
 }
 
 #[track_caller]
-fn assert_all_released(service: &Service, before: (usize, u64)) {
-    let mut now = (0, 0);
+fn assert_all_released(service: &Service, before: usize) {
+    let mut now = 0;
     for _ in 0..100 {
         std::thread::sleep(Duration::from_millis(200));
-        now = (descriptors(service), tasks(service));
-        if now.0 <= before.0 + DESCRIPTORS_OF_SQLITE && now.1 <= before.1 {
+        now = descriptors(service);
+        if now <= before + DESCRIPTORS_OF_SQLITE {
             return;
         }
     }
-    panic!("{now:?} descriptors and tasks are held, {before:?} before");
+    panic!("{now} descriptors are held, {before} before");
 }
 
 fn connect(service: &Service) -> TcpStream {
@@ -103,13 +96,12 @@ fn thousands_of_idle_connections_stop_nobody_and_leave_nothing_behind() {
     while idle.len() < IDLE {
         // Not more at once than wait to be accepted, or the system makes clients wait for a second.
         idle.extend((0..500).map(|_| connect(&service)));
-        wait_until(|| descriptors(&service) >= before.0 + idle.len());
+        wait_until(|| descriptors(&service) >= before + idle.len());
     }
     for _ in 0..50 {
         decide(&service);
     }
-    assert!(descriptors(&service) >= before.0 + IDLE, "the idle connections were closed too early for this test");
-    assert!(tasks(&service) >= before.1 + IDLE as u64);
+    assert!(descriptors(&service) >= before + IDLE, "the idle connections were closed too early for this test");
     drop(idle);
     assert_all_released(&service, before);
 }
