@@ -101,7 +101,7 @@ impl From<WhatIfSummary> for WhatIfAnswer {
 /// How logged decisions would change under another task, router or version
 ///
 /// Queries of the period are decided by a version, by a router with a task, or by the active version with another task. Costs are the
-/// estimates of that router, not measured.
+/// estimates of that router, not measured. The last deployment of the name is meant, also if it was deleted.
 #[utoipa::path(
     post,
     path = "/v1/deployments/{deployment}/what-if",
@@ -118,7 +118,8 @@ pub(crate) async fn what_if(
     Path(name): Path<String>,
     body: Bytes,
 ) -> Result<Response, Problem> {
-    let deployment = app.deployments.find(&name).ok_or_else(|| Problem::no_deployment(&name))?;
+    let deployment = app.deployments.now().logged(&name, None).cloned();
+    let deployment = deployment.ok_or_else(|| Problem::no_deployment(&name))?;
     let WhatIfBody { from, to, task, router, version } = parse_json(&body)?;
     let mut query = LogQuery::all(deployment.id(), PAGE);
     query.with_inputs = false;

@@ -129,6 +129,12 @@ async fn ids_with_another_query_are_refused(store: &dyn Store) {
     }
     let free: Vec<Record> = (0..20).map(|n| other(&format!("bad {n}"))).collect();
     assert!(append(store, &free).await.iter().all(|appended| *appended == Appended::Committed));
+    // An id that only a refused request has is free for another one, also in the same commit.
+    let refused = store.append(Arc::new(vec![record(&ids, Some("shared")), other("used")]));
+    let taker = store.append(Arc::new(vec![other("shared"), record(&ids, None)]));
+    let (refused, taker) = tokio::join!(refused, taker);
+    is_refused(refused, 1, "used");
+    assert_eq!(taker.unwrap(), [Appended::Committed, Appended::Committed]);
 }
 
 async fn pages_have_every_decision_once(store: &dyn Store) {

@@ -129,6 +129,8 @@ async fn decisions_of_a_deleted_deployment_can_be_read() {
         listed(&service, &format!("{list}?action=predict")).await.len(),
         usize::from(read["action"] == "predict")
     );
+    let replayed = service.post("/v1/deployments/d/what-if", json!({})).await.ok();
+    assert_eq!((&replayed["decisions"], &replayed["changed"]), (&json!(1), &json!(0)));
     service.get("/v1/deployments/d").await.problem(404);
     service.post("/v1/deployments/d/decide", json!({"probs": [1.0, 0.0, 0.0]})).await.problem(404);
     // A new one of the same name begins anew; the number tells them apart.

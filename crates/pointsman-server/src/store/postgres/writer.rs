@@ -186,7 +186,8 @@ impl Link {
             }
             transaction.rollback().await.map_err(|e| unavailable(&e))?;
             if expired.is_empty() {
-                refusals.extend(outcomes.into_iter().filter_map(|(place, outcome)| Some((place, outcome.err()?))));
+                let refused = outcomes.into_iter().filter_map(|(place, outcome)| Some((place, outcome.err()?)));
+                refusals.extend(certainly_refused(refused.collect(), batch, &earlier));
                 attempts = 0;
             } else if attempts >= MAX_ATTEMPTS {
                 return Err(no_decision());
@@ -245,6 +246,26 @@ fn outcome(append: &Append, earlier: &HashMap<Uuid, Record>) -> Result<Vec<Appen
         None => Ok(Appended::Committed),
     };
     append.records.iter().enumerate().map(of_row).collect()
+}
+
+/// The requests that are refused whatever becomes of the others: an id of theirs was given before in a decision that is in the log. If the
+/// first decision is one of the same batch, it may be taken back itself, which shows once the first of the refused requests is left out.
+fn certainly_refused(
+    mut refused: Vec<(usize, StoreError)>,
+    batch: &[Append],
+    earlier: &HashMap<Uuid, Record>,
+) -> Vec<(usize, StoreError)> {
+    let own: HashSet<Uuid> = batch.iter().flat_map(|append| append.records.iter()).map(|record| record.id).collect();
+    let is_logged = |(place, error): &(usize, StoreError)| {
+        let StoreError::IdReused { row, .. } = error else { return true };
+        earlier.get(&batch[*place].records[*row].id).is_none_or(|first| !own.contains(&first.id))
+    };
+    if refused.iter().any(is_logged) {
+        refused.retain(is_logged);
+    } else {
+        refused.truncate(1);
+    }
+    refused
 }
 
 /// Notes the first decision on each id of a caller, and returns the records whose first decision has expired meanwhile.
