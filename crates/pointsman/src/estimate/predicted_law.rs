@@ -58,6 +58,11 @@ impl PredictedLaw {
         law
     }
 
+    /// The means of all rows, row by row.
+    pub(crate) fn means(&self) -> &[f64] {
+        &self.means
+    }
+
     /// The mean m of a row's law.
     pub(crate) fn mean(&self, row: usize) -> &[f64] {
         &self.means[row * self.classes..][..self.classes]

@@ -6,10 +6,12 @@
 //!
 //! If every action's cost is linear in p* (predicting, measured oracles, abstaining), each row's saving over predicting is shrunk towards the
 //! mean of rows with a similar expected saving, so that savings vary as without label noise: the noise of a mean of k labels is estimated
-//! from their own variance. For other tasks, p* is drawn from its posterior under [`PredictedLaw`], all actions are evaluated on the same
-//! draw, and each action's costs are shifted so that their mean is the unbiased one. The difference to a second estimate is part of the
-//! standard error: to the one by draws for linear costs, to the one by shrunk snapshot means for others. Estimates depend on the router
-//! only through the mean votes of rows with similar scores, one of the predictions that the law is fitted to.
+//! from their own variance. For other tasks, p* is drawn from its posterior, all actions are evaluated on the same draw, and each action's
+//! costs are shifted so that their mean is the unbiased one. With one action beside predicting, the law is [`PredictedLaw`]: the variance of
+//! the saving decides, and that law matches it. If several actions compete, the shape of the law decides as well, and it is [`MixedLaw`]. The
+//! difference to a second estimate is part of the standard error: to the one by draws for linear costs, to the one by shrunk snapshot means
+//! for others. Estimates depend on the router only through the mean votes of rows with similar scores, one of the predictions that the laws
+//! are fitted to.
 
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::SeedableRng;
@@ -17,7 +19,7 @@ use rand_pcg::rand_core::SeedableRng;
 use super::replay::{Basis, Replay, best};
 use super::{Place, sum};
 use crate::error::Result;
-use crate::estimate::{OracleLoss, PredictedLaw, RowEstimates, RowLaws, RowLosses, answers_of};
+use crate::estimate::{MixedLaw, OracleLoss, PredictedLaw, RowEstimates, RowLaws, RowLosses, answers_of};
 use crate::oracle::Oracle;
 use crate::parallel::prelude::*;
 use crate::policy::Policy;
@@ -36,8 +38,9 @@ const MAX_GROUPS: usize = 40;
 /// What the best action per row is estimated from.
 #[derive(Debug, Clone)]
 pub(super) struct Hindsight {
-    /// Losses under posterior draws of p*, and under shrunk snapshot means.
+    /// Losses under posterior draws of p*, by one Dirichlet law per row and by a mixture of several, and under shrunk snapshot means.
     drawn: LawLosses,
+    mixed: LawLosses,
     points: LawLosses,
     /// The labels of each row.
     labels: Vec<u64>,
@@ -79,15 +82,22 @@ impl Hindsight {
         let classes = table.classes().len();
         let mut seeds = vec![0; order.len()];
         order.iter().zip(0..).for_each(|(&row, number)| seeds[row as usize] = number);
-        let law = PredictedLaw::fit(table, &predictions(policy, table, estimates, by_score)?, order);
+        let mut predictions = predictions(policy, table, estimates, by_score)?;
+        let law = PredictedLaw::fit(table, &predictions, order);
+        predictions.push(law.means().to_vec());
+        let mixture = MixedLaw::fit(table, predictions, order);
         let served = served_losses(policy, table, places);
         let drawn = LawLosses::evaluate(policy, table, &served, DRAWS, |row, out| {
             let mut random = Pcg64::seed_from_u64(seeds[row]);
             out.chunks_exact_mut(classes).for_each(|draw| law.draw_into(table, row, &mut random, draw));
         })?;
+        let mixed = LawLosses::evaluate(policy, table, &served, DRAWS, |row, out| {
+            mixture.draw_into(table, row, &mut Pcg64::seed_from_u64(seeds[row]), out);
+        })?;
         let points = LawLosses::evaluate(policy, table, &served, 1, |row, out| law.point_into(table, row, out))?;
         Ok(Self {
             drawn,
+            mixed,
             points,
             labels: (0..table.rows()).map(|row| table.votes(row).map_or(1, |votes| votes.k())).collect(),
             savings: linear_savings(policy, table, &served, &law)?,
@@ -213,13 +223,14 @@ impl Replay {
             let actions = policy.task().actions();
             return self.each_row(&|row, _| self.least_cost(policy, row, actions));
         };
-        match self.least_linear_costs(policy, hindsight) {
-            Some(linear) => [linear, self.least_costs_under(policy, &hindsight.drawn, Basis::Corrected)],
-            None => [
-                self.least_costs_under(policy, &hindsight.drawn, Basis::Corrected),
-                self.least_costs_under(policy, &hindsight.points, Basis::Alternative),
-            ],
+        if let Some(linear) = self.least_linear_costs(policy, hindsight) {
+            return [linear, self.least_costs_under(policy, &hindsight.drawn, Basis::Corrected)];
         }
+        let law = if policy.task().actions() > 2 { &hindsight.mixed } else { &hindsight.drawn };
+        [
+            self.least_costs_under(policy, law, Basis::Corrected),
+            self.least_costs_under(policy, &hindsight.points, Basis::Alternative),
+        ]
     }
 
     /// The least costs under the distributions of a law. Each action's costs are shifted so that their mean is that of its costs `by` labels.

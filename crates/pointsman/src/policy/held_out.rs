@@ -20,6 +20,9 @@ const JACKKNIFE_SEED: u64 = 0x7AC4;
 /// The largest number of rows for the jackknife; with more it would take seconds.
 const MAX_JACKKNIFE_ROWS: usize = 50_000;
 
+/// The largest number of trees for the jackknife of a forest: each group is deleted from the leaves of so many.
+const MAX_JACKKNIFE_TREES: usize = 10;
+
 /// Rows of one source that are decided alike.
 #[derive(Debug)]
 pub(super) struct Part {
@@ -164,7 +167,7 @@ impl Policy {
         // Computed outside the lock: a rayon thread that waits may steal a task that waits for the same lock.
         let found = match (self.valuation(), &estimates.leaves) {
             (None, _) => HeldOut::new(self.cells.count(), estimates.other_oracles.count()),
-            (Some(valuation), Some(leaves)) => leaves.held_out(valuation),
+            (Some(valuation), Some(leaves)) => leaves.held_out(valuation, &label_losses(valuation), &[], usize::MAX),
             (Some(valuation), None) => {
                 HeldOut::in_folds(valuation, !estimates.empty.is_empty(), &label_losses(valuation), &[])
             }
@@ -178,8 +181,8 @@ impl Policy {
         Some(Valuation { router, loss: &self.estimates.loss, estimator: *estimator, oracles })
     }
 
-    /// The held-out rows with each jackknife group deleted in turn, estimated by `shrink` where the estimator is slower. Empty for a
-    /// forest, whose trees are not grown again, and for very many rows.
+    /// The held-out rows with each jackknife group deleted in turn, estimated by `shrink` where the estimator is slower. In a forest the group
+    /// is deleted from the leaves; trees are not grown again. Empty for very many rows.
     pub(super) fn held_out_without_groups(&self) -> &[HeldOut] {
         let estimates = &*self.estimates;
         if let Some(found) = estimates.without_groups.get() {
@@ -190,13 +193,16 @@ impl Policy {
             valuation.estimator = Estimator::Shrink;
         }
         let rows = valuation.router.rows().rows();
-        let few = estimates.leaves.is_none() && (JACKKNIFE_GROUPS..=MAX_JACKKNIFE_ROWS).contains(&rows);
-        let found = if few {
+        let found = if (JACKKNIFE_GROUPS..=MAX_JACKKNIFE_ROWS).contains(&rows) {
             let (order, losses) =
                 (label_free::order_of_table(valuation.router.rows(), JACKKNIFE_SEED), label_losses(valuation));
             let group =
                 |first: usize| order.iter().copied().skip(first).step_by(JACKKNIFE_GROUPS).collect::<Vec<u32>>();
-            (0..JACKKNIFE_GROUPS).map(|first| HeldOut::in_folds(valuation, false, &losses, &group(first))).collect()
+            let without = |deleted: &[u32]| match &estimates.leaves {
+                Some(leaves) => leaves.held_out(valuation, &losses, deleted, MAX_JACKKNIFE_TREES),
+                None => HeldOut::in_folds(valuation, false, &losses, deleted),
+            };
+            (0..JACKKNIFE_GROUPS).map(|first| without(&group(first))).collect()
         } else {
             Vec::new()
         };

@@ -1,9 +1,12 @@
 //! Held-out losses for a forest: each calibration row is valued by the trees for which it is out of bag.
 //!
 //! The losses of a leaf are estimated from all rows in it. Averaged for one of these rows they depend on its own labels and vary more than
-//! those of a new query. A row is therefore valued by the trees for which it is out of bag, and by their leaves without it. These are about
-//! two in five of the trees, and a mean over fewer trees has a larger variance. The excess is estimated from the variance between trees, and
-//! the rows' losses are shrunk towards their mean by as much.
+//! those of a new query. A row is therefore valued by the trees for which it is out of bag, and by their leaves without its fold, a fifth of
+//! the rows. Left out alone, a row would be decided by estimates that its own labels move in the other direction: where two actions cost
+//! about the same, a row that speaks for one of them is decided for the other, and single rows change the decisions on many.
+//!
+//! A row is out of bag for about two in five of the trees, and a mean over fewer trees has a larger variance. The excess is estimated from
+//! the variance between trees, and the rows' losses are shrunk towards their mean by as much.
 //!
 //! Rows are decided by these losses and evaluated on their own labels (`held_out`).
 
@@ -14,11 +17,16 @@ use crate::estimate::{GroupLosses, LabelLosses, LeafBuffers, LeafValuation, Valu
 use crate::parallel::prelude::*;
 use crate::partition::CellId;
 use crate::partition::forest::LeafStatistics;
+use crate::router::label_free;
 use crate::task::Named;
 
-/// The out-of-bag rows of a leaf are left out of it in at most this many parts: nearly one by one in small leaves, and without valuing
-/// large leaves many times.
-const PARTS_PER_LEAF: usize = 4;
+/// Folds of the rows, the same in all trees: a row is valued by leaves without its fold.
+const FOLDS: usize = 5;
+
+const FOLD_SEED: u64 = 0x1EAF;
+
+/// The fold of rows that are excluded.
+const NO_FOLD: u32 = u32::MAX;
 
 /// The number of partial sums over trees, whatever the number of threads, so that sums have a fixed order.
 const PARTIAL_SUMS: usize = 8;
@@ -80,15 +88,24 @@ impl TreeSums {
 }
 
 impl LeafLosses {
-    /// The calibration rows, each decided by the trees for which it is out of bag; rows in the sample of every tree are left out.
-    pub(super) fn held_out(&self, valuation: Valuation<'_>) -> HeldOut {
-        let Valuation { router, loss, oracles, .. } = valuation;
+    /// The calibration rows except those in `excluded`, each decided by the trees for which it is out of bag, of the first `trees`; rows in the
+    /// sample of all of these are left out. `losses` are those of all rows.
+    pub(super) fn held_out(
+        &self,
+        valuation: Valuation<'_>,
+        losses: &LabelLosses,
+        excluded: &[u32],
+        trees: usize,
+    ) -> HeldOut {
+        let router = valuation.router;
         let leaves = valuation.leaves();
         let Some(statistics) = router.leaves() else {
             return HeldOut::new(router.cells().count(), leaves.other_oracles());
         };
-        let (valued, expected) = self.out_of_bag_losses(&leaves, statistics);
-        let losses = LabelLosses::from_table(router.rows(), loss, oracles);
+        let mut fold_of_row = label_free::folds(router.rows(), FOLDS, FOLD_SEED);
+        excluded.iter().for_each(|&row| fold_of_row[row as usize] = NO_FOLD);
+        let trees = trees.min(self.forest.trees().count());
+        let (valued, expected) = self.out_of_bag_losses(&leaves, statistics, &fold_of_row, trees);
         let mut held_out = HeldOut::new(router.cells().count(), leaves.other_oracles());
         let mut cells = (0..router.cells().count() as u32)
             .flat_map(|cell| router.mixture(CellId(cell)).rows().map(move |row| (row, cell)));
@@ -96,18 +113,24 @@ impl LeafLosses {
             let row = row as usize;
             // Rows are stored in the order of cells.
             let Some((_, cell)) = cells.find(|(other, _)| *other == row) else { unreachable!("a row without a cell") };
-            held_out.add_alone(cell, router.rows().weight(row), row, losses_of(expected), &losses);
+            held_out.add_alone(cell, router.rows().weight(row), row, losses_of(expected), losses);
         }
         held_out
     }
 
-    /// The rows that are out of bag for a tree, and the mean quantities of each over such trees.
-    fn out_of_bag_losses(&self, leaves: &LeafValuation<'_>, statistics: &LeafStatistics) -> (Vec<u32>, Vec<[f64; 2]>) {
-        let (rows, trees) = (leaves.estimator().rows(), self.forest.trees().count());
+    /// The rows with a fold that are out of bag for one of the first `trees`, and the mean quantities of each over such trees.
+    fn out_of_bag_losses(
+        &self,
+        leaves: &LeafValuation<'_>,
+        statistics: &LeafStatistics,
+        fold_of_row: &[u32],
+        trees: usize,
+    ) -> (Vec<u32>, Vec<[f64; 2]>) {
+        let rows = leaves.estimator().rows();
         let empty = || TreeSums::new(rows, 2 + leaves.other_oracles());
         let partial_sum = |first: usize| {
             let mut sums = empty();
-            let mut without = LeavesWithoutParts::new(self, leaves, statistics);
+            let mut without = LeavesWithoutFolds::new(self, leaves, statistics, fold_of_row);
             for tree in (first..trees).step_by(PARTIAL_SUMS) {
                 without.add_tree(tree, &mut sums);
             }
@@ -122,21 +145,24 @@ impl LeafLosses {
     }
 }
 
-/// Values the rows of leaves by the rest of their leaf.
-struct LeavesWithoutParts<'a> {
+/// Values the out-of-bag rows of leaves by the rows of other folds.
+struct LeavesWithoutFolds<'a> {
     losses: &'a LeafLosses,
     leaves: &'a LeafValuation<'a>,
     statistics: &'a LeafStatistics,
+    fold_of_row: &'a [u32],
     buffers: LeafBuffers,
-    /// The part of its leaf in which a row is left out; [`PARTS_PER_LEAF`] for rows that are not left out.
-    part_of_row: Vec<usize>,
     rest: Vec<u32>,
 }
 
-impl<'a> LeavesWithoutParts<'a> {
-    fn new(losses: &'a LeafLosses, leaves: &'a LeafValuation<'a>, statistics: &'a LeafStatistics) -> Self {
-        let part_of_row = vec![PARTS_PER_LEAF; leaves.estimator().rows()];
-        Self { losses, leaves, statistics, buffers: LeafBuffers::default(), part_of_row, rest: Vec::new() }
+impl<'a> LeavesWithoutFolds<'a> {
+    fn new(
+        losses: &'a LeafLosses,
+        leaves: &'a LeafValuation<'a>,
+        statistics: &'a LeafStatistics,
+        fold_of_row: &'a [u32],
+    ) -> Self {
+        Self { losses, leaves, statistics, fold_of_row, buffers: LeafBuffers::default(), rest: Vec::new() }
     }
 
     /// Adds the losses of the out-of-bag rows of a tree.
@@ -146,29 +172,33 @@ impl<'a> LeavesWithoutParts<'a> {
         let tree = statistics.rows().tree(tree);
         for leaf in tree.leaves() {
             let rows = tree.rows_of(leaf);
-            let mut out_of_bag: Vec<u32> =
-                rows.iter().copied().filter(|&row| statistics.is_out_of_bag(sample, row)).collect();
-            // Rows of a leaf are sorted by votes. Parts in that order would leave a rest whose votes depend on the part's.
-            out_of_bag.sort_unstable();
-            self.add_leaf(rows, &out_of_bag, sums);
+            let mut out_of_bag: [Vec<u32>; FOLDS] = Default::default();
+            for &row in rows.iter().filter(|&&row| statistics.is_out_of_bag(sample, row)) {
+                if let Some(fold) = out_of_bag.get_mut(self.fold_of_row[row as usize] as usize) {
+                    fold.push(row);
+                }
+            }
+            for (fold, out_of_bag) in (0..).zip(&out_of_bag) {
+                self.add_fold(rows, fold, out_of_bag, sums);
+            }
         }
     }
 
-    fn add_leaf(&mut self, rows: &[u32], out_of_bag: &[u32], sums: &mut TreeSums) {
-        let (slopes, estimator) = (self.losses.slopes, self.leaves.estimator());
-        out_of_bag.iter().enumerate().for_each(|(i, &row)| self.part_of_row[row as usize] = i % PARTS_PER_LEAF);
-        for part in 0..PARTS_PER_LEAF.min(out_of_bag.len()) {
-            self.rest.clear();
-            self.rest.extend(rows.iter().filter(|row| self.part_of_row[**row as usize] != part));
-            let Some(losses) = self.leaves.rows(&self.rest, &mut self.buffers) else { continue };
-            let (self_estimate, error_share) = estimator.mean_self_estimate(&self.rest);
-            let total_without_own_part = losses.total - slopes.own_part(self_estimate, error_share);
-            for row in out_of_bag.iter().skip(part).step_by(PARTS_PER_LEAF).map(|&row| row as usize) {
-                let own_part = slopes.own_part(estimator.self_estimate(row), error_share);
-                sums.add(row, GroupLosses { total: total_without_own_part + own_part, ..losses });
-            }
+    fn add_fold(&mut self, rows: &[u32], fold: u32, out_of_bag: &[u32], sums: &mut TreeSums) {
+        if out_of_bag.is_empty() {
+            return;
         }
-        out_of_bag.iter().for_each(|&row| self.part_of_row[row as usize] = PARTS_PER_LEAF);
+        let (slopes, estimator) = (self.losses.slopes, self.leaves.estimator());
+        let is_of_others = |row: u32| ![fold, NO_FOLD].contains(&self.fold_of_row[row as usize]);
+        self.rest.clear();
+        self.rest.extend(rows.iter().filter(|&&row| is_of_others(row)));
+        let Some(losses) = self.leaves.rows(&self.rest, &mut self.buffers) else { return };
+        let (self_estimate, error_share) = estimator.mean_self_estimate(&self.rest);
+        let total_without_own_part = losses.total - slopes.own_part(self_estimate, error_share);
+        for row in out_of_bag.iter().map(|&row| row as usize) {
+            let own_part = slopes.own_part(estimator.self_estimate(row), error_share);
+            sums.add(row, GroupLosses { total: total_without_own_part + own_part, ..losses });
+        }
     }
 }
 

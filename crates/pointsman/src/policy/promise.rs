@@ -8,6 +8,11 @@ use crate::numeric::weighted::WeightedSums;
 use crate::task::Limit;
 use crate::task::Named;
 
+/// The weight of the jackknife's variance in standard errors, with cells and with a forest, where most queries have leaves of their own and
+/// one row changes few decisions.
+pub(super) const JACKKNIFE_SHARE_OF_CELLS: f64 = 0.5;
+const JACKKNIFE_SHARE_OF_FORESTS: f64 = 0.25;
+
 /// The expected cost and loss of a policy on new queries like the calibration rows, estimated from held-out rows: by cross-fitting for
 /// cells, out of bag for forests.
 ///
@@ -178,16 +183,17 @@ impl Policy {
     ///
     /// The variance over rows ignores that decisions depend on the rows, and one row can change the decision on its whole cell. The
     /// delete-a-group jackknife decides anew each time, but overstates the variance of a statistic that is not smooth. The truth lies between
-    /// them, so the mean of both variances is used.
+    /// them, so a weighted mean of both variances is used.
     pub(super) fn standard_errors(&self, judged: &Judged) -> [f64; 2] {
         let without: Vec<Judged> = self
             .held_out_without_groups()
             .iter()
             .filter_map(|held_out| self.judge(held_out, &held_out.parts(), |_| 0).pop())
             .collect();
+        let share = if self.has_forest() { JACKKNIFE_SHARE_OF_FORESTS } else { JACKKNIFE_SHARE_OF_CELLS };
         let of = |sums: fn(&Judged) -> &WeightedSums| {
             let means: Vec<f64> = without.iter().map(|judged| sums(judged).mean()).collect();
-            with_jackknife(sums(judged).standard_error(), &means)
+            with_jackknife(sums(judged).standard_error(), &means, share)
         };
         [of(|judged| &judged.cost), of(|judged| &judged.loss)]
     }
@@ -295,10 +301,11 @@ pub(super) fn with_slack(open: Option<[f64; 2]>, slack: f64) -> Option<[f64; 2]>
     Some([low - slack, high])
 }
 
-/// The root of the mean of two variances: that over rows, and the jackknife's from the means without each group, if there are any.
-pub(super) fn with_jackknife(of_rows: f64, means: &[f64]) -> f64 {
+/// The root of the mean of two variances: that over rows, and with weight `share` the jackknife's from the means without each group, if there
+/// are any.
+pub(super) fn with_jackknife(of_rows: f64, means: &[f64], share: f64) -> f64 {
     let groups = means.len() as f64;
     let centre = means.iter().sum::<f64>() / groups;
     let jackknife = means.iter().map(|mean| (mean - centre).powi(2)).sum::<f64>() * (groups - 1.0) / groups;
-    if means.is_empty() { of_rows } else { (of_rows * of_rows).midpoint(jackknife).sqrt() }
+    if means.is_empty() { of_rows } else { ((1.0 - share) * of_rows * of_rows + share * jackknife).sqrt() }
 }

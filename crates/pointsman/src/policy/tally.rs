@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::promise::{Judged, with_jackknife, with_slack};
+use super::promise::{JACKKNIFE_SHARE_OF_CELLS, Judged, with_jackknife, with_slack};
 use super::{Decision, Decisions, MixedAction, Policy, Reason, Verdict};
 use crate::numeric::weighted::WeightedSums;
 use crate::router::Support;
@@ -238,7 +238,7 @@ impl Tally {
         };
         let without = policy.judge_sources_without_groups();
         let means: Vec<f64> = without.iter().map(|judged| sums(judged).mean()).collect();
-        expected.error = with_jackknife(sums(&judged).standard_error(), &means);
+        expected.error = with_jackknife(sums(&judged).standard_error(), &means, JACKKNIFE_SHARE_OF_CELLS);
         let parts: Vec<usize> = policy.held_out().all_parts().collect();
         let open = policy.open_under(&parts, &|source, own| {
             factors[source as usize].iter().fold([0.0; 2], |[all, routed], (moved, factor)| {
