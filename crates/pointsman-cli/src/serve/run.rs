@@ -13,6 +13,9 @@ use crate::args::{LogFormat, ServeArgs, ServiceArgs};
 use crate::render;
 use crate::render::style::{BOLD, DIM, GOOD};
 
+/// The fewest threads that answer requests: one of them may wait for the disk to take a commit, and others go on.
+const MIN_THREADS: usize = 2;
+
 /// The variable that sets which log lines are written, as in `POINTSMAN_LOG=debug`.
 const LOG_VARIABLE: &str = "POINTSMAN_LOG";
 
@@ -22,7 +25,9 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
         config.server.listen = listen;
     }
     start_log(args.log_format);
-    let runtime = tokio::runtime::Runtime::new().context("no threads for the service")?;
+    let threads = std::thread::available_parallelism().map_or(MIN_THREADS, |count| count.get().max(MIN_THREADS));
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build();
+    let runtime = runtime.context("no threads for the service")?;
     let path = args.service.config.clone();
     // Without its password.
     let store = config.store.url.to_string();
