@@ -147,7 +147,8 @@ impl Segment {
         Ok(connection)
     }
 
-    /// A connection that writes and never checkpoints.
+    /// A connection that writes and never checkpoints. From now on, the segment can be read whatever happens to the disk: the first reader
+    /// of a file that nobody else has open makes a file beside it, which a full disk would prevent.
     pub(super) fn writer(&self, is_durable: bool) -> rusqlite::Result<Connection> {
         let connection = self.connect()?;
         connection.pragma_update(None, "synchronous", if is_durable { "FULL" } else { "NORMAL" })?;
@@ -156,6 +157,7 @@ impl Segment {
         connection.set_prepared_statement_cache_capacity(16);
         // The first write makes the write-ahead log and waits for the disk.
         connection.pragma_update(None, "user_version", VERSION)?;
+        self.open_for_readers()?;
         Ok(connection)
     }
 
@@ -249,6 +251,11 @@ impl Segment {
         found
     }
 
+    /// Opens the connection for readers, and with its first statement the files that it needs.
+    fn open_for_readers(&self) -> rusqlite::Result<()> {
+        self.read(|connection| connection.query_row("SELECT count(*) FROM closed", [], |_| Ok(())))
+    }
+
     /// Whether some of its ids are from `first` on and before `end`.
     pub(super) fn overlaps(&self, first: Uuid, end: Option<Uuid>) -> bool {
         lock(&self.range).is_some_and(|(least, most)| most >= first && end.is_none_or(|end| least < end))
@@ -271,7 +278,7 @@ impl Segment {
     /// Deletes the file and those beside it, also if some are gone already.
     pub(super) fn delete(&self) -> io::Result<()> {
         // Somebody may be about to read from it, and could not open it any more.
-        let _ = self.read(|connection| connection.query_row("SELECT count(*) FROM closed", [], |_| Ok(())));
+        let _ = self.open_for_readers();
         // The database goes first: whoever opens it finds all of its rows, or nothing.
         ["", "-wal", "-shm"].into_iter().try_for_each(|suffix| remove(&super::beside(&self.path, suffix)))
     }
@@ -421,4 +428,28 @@ fn tag_path(name: &str) -> String {
 /// An error of SQLite with a reason of our own.
 pub(super) fn unusable(reason: &str) -> rusqlite::Error {
     rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CANTOPEN), Some(reason.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Files beside it can no longer be made, as on a full disk, once the writer is gone and before the rows are archived.
+    #[test]
+    fn finished_segments_can_be_read_when_the_disk_is_full() {
+        let folder = tempfile::tempdir().unwrap();
+        let segment = Segment::create(folder.path(), 1).unwrap();
+        let writer = segment.writer(false).unwrap();
+        writer.execute("INSERT INTO inputs VALUES (1, '\"text\"')", []).unwrap();
+        writer.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).unwrap();
+        drop(writer);
+        let index = super::super::beside(&segment.path, "-shm");
+        fs::remove_file(&index).unwrap();
+        fs::create_dir(&index).unwrap();
+        assert!(segment.connect().is_err(), "a new connection needs the file");
+        let inputs: i64 = segment
+            .read(|connection| connection.query_row("SELECT count(*) FROM inputs", [], |row| row.get(0)))
+            .unwrap();
+        assert_eq!(inputs, 1);
+    }
 }
