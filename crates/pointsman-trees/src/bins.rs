@@ -5,6 +5,18 @@ use crate::parallel::prelude::*;
 /// The largest number of bins per input. Fine structure needs many bins; more than this make no difference.
 pub(crate) const MAX_BINS: usize = 2048;
 
+/// The largest number of coarse bins per input. Counting rows in as few bins takes much less time, and most tables lose nothing.
+const MAX_COARSE_BINS: usize = 256;
+
+/// How finely inputs are binned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Resolution {
+    /// At most [`MAX_BINS`] bins.
+    Fine,
+    /// At most [`MAX_COARSE_BINS`] bins, each made of neighbouring fine ones.
+    Coarse,
+}
+
 /// The code of a missing value.
 pub(crate) const MISSING: u16 = u16::MAX;
 
@@ -45,6 +57,17 @@ impl BinnedInputs {
 }
 
 impl BinnedColumn {
+    /// The number of lowest bits of a code that a resolution leaves out.
+    pub(crate) fn shift(&self, resolution: Resolution) -> u32 {
+        match resolution {
+            Resolution::Fine => 0,
+            Resolution::Coarse => {
+                let bins = self.thresholds.len() + 1;
+                bins.div_ceil(MAX_COARSE_BINS).next_power_of_two().trailing_zeros()
+            }
+        }
+    }
+
     fn new(values: &[f64]) -> Self {
         let mut sorted: Vec<f64> = values.iter().copied().filter(|x| !x.is_nan()).collect();
         sorted.sort_unstable_by(f64::total_cmp);
@@ -104,6 +127,16 @@ mod tests {
         // A value that most rows share takes one bin, and the others keep their bins.
         let column = BinnedColumn::new(&(0..n).map(|i| if i % 2 == 0 { 0.0 } else { i as f64 }).collect::<Vec<_>>());
         assert!(column.thresholds.len() > MAX_BINS / 2 - 2 && column.thresholds.len() < MAX_BINS);
+    }
+
+    #[test]
+    fn coarse_bins_are_few_and_made_of_fine_ones() {
+        for (distinct, shift) in [(1, 0), (256, 0), (257, 1), (512, 1), (513, 2), (MAX_BINS, 3)] {
+            let column = BinnedColumn::new(&(0..distinct).map(|i| i as f64).collect::<Vec<_>>());
+            assert_eq!(column.shift(Resolution::Coarse), shift, "{distinct} values");
+            assert!(column.codes.iter().all(|code| usize::from(code >> shift) < MAX_COARSE_BINS));
+            assert_eq!(column.shift(Resolution::Fine), 0);
+        }
     }
 
     #[test]

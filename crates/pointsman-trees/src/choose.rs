@@ -1,4 +1,6 @@
-//! Choosing how far the trees of a forest are pruned, by out-of-bag error.
+//! Choosing how far the trees of a forest are pruned, and how finely their inputs are binned, by out-of-bag error.
+
+use std::ops::Range;
 
 use crate::bootstrap::Bootstrap;
 use crate::grow::GrownTree;
@@ -15,9 +17,16 @@ const MIN_GAINS: [f64; 9] = [0.0, 2.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0];
 /// The largest number of rows by which rules are compared.
 const MAX_ROWS_COMPARED: usize = 50_000;
 
-/// The share of what the best rule explains that another may lack if its trees are smaller. One standard error is left to spare, so that
-/// trees are smaller than the best only if the rows show that it costs little.
+/// The share of what the best rule explains that another may lack if its trees are smaller, and that trees with coarse bins may lack, which
+/// take less time. One standard error is left to spare, so that this is done only if the rows show that it costs little.
 const DISPENSABLE_SHARE: f64 = 0.01;
+
+/// The rows by which rules are compared, and where they are in each tree.
+pub(crate) struct OutOfBag {
+    rows: Vec<usize>,
+    /// For each tree, the places in `rows` of those out of its bag, and their leaves.
+    leaves: Vec<Vec<(u32, u32)>>,
+}
 
 /// The out-of-bag errors of pruned trees.
 struct RuleErrors {
@@ -29,43 +38,72 @@ struct RuleErrors {
 }
 
 impl<const N: usize> TrainingSet<N> {
-    /// The rule that gives the smallest trees among those that suffice.
-    pub(crate) fn choose_rule(&self, grown: &[GrownTree<N>], bootstrap: Bootstrap) -> PruningRule {
+    /// The rows that trees are compared by.
+    pub(crate) fn out_of_bag(&self, grown: &[GrownTree<N>], bootstrap: Bootstrap) -> OutOfBag {
         let step = self.rows().div_ceil(MAX_ROWS_COMPARED).max(1);
         let rows: Vec<usize> = (0..self.rows()).step_by(step).collect();
-        let out_of_bag = |(tree, grown): (usize, &GrownTree<N>)| -> Vec<(u32, u32)> {
+        let of_tree = |(tree, grown): (usize, &GrownTree<N>)| -> Vec<(u32, u32)> {
             let sample = bootstrap.sample(tree);
             let places = (0..rows.len()).filter(|&place| !sample.contains(self.key(rows[place])));
             places.map(|place| (place as u32, grown.leaf_node(self.inputs_of_row(rows[place])) as u32)).collect()
         };
-        let leaves: Vec<Vec<(u32, u32)>> = grown.par_iter().enumerate().map(out_of_bag).collect();
+        let leaves = grown.par_iter().enumerate().map(of_tree).collect();
+        OutOfBag { rows, leaves }
+    }
+
+    /// The rule that gives the smallest trees among those that suffice.
+    pub(crate) fn choose_rule(&self, grown: &[GrownTree<N>], out_of_bag: &OutOfBag) -> PruningRule {
+        let OutOfBag { rows, leaves } = out_of_bag;
         let rules: Vec<PruningRule> = MIN_ROWS_TO_SPLIT
             .iter()
             .flat_map(|&min_rows_to_split| MIN_GAINS.map(|min_gain| PruningRule { min_rows_to_split, min_gain }))
             .collect();
         let tried: Vec<RuleErrors> =
-            rules.par_iter().map(|&rule| self.errors_of_rule(rule, grown, &rows, &leaves)).collect();
-        let mean = |errors: &mut dyn Iterator<Item = f64>| {
-            let (mut sum, mut weight) = (0.0, 0.0);
-            for (error, &row) in errors.zip(&rows).filter(|(error, _)| !error.is_nan()) {
-                sum += self.weight(row) * error;
-                weight += self.weight(row);
-            }
-            sum / weight
-        };
-        let means: Vec<f64> = tried.iter().map(|tried| mean(&mut tried.errors.iter().copied())).collect();
+            rules.par_iter().map(|&rule| self.errors_of_rule(rule, grown, rows, leaves)).collect();
+        let means: Vec<f64> = tried.iter().map(|tried| self.mean_of_errors(&tried.errors, rows)).collect();
         let best = (0..tried.len()).min_by(|&a, &b| means[a].total_cmp(&means[b])).unwrap_or(0);
-        let differences = |place: usize| tried[place].errors.iter().zip(&tried[best].errors).map(|(a, b)| a - b);
-        let standard_error = |place: usize| {
-            let excess = means[place] - means[best];
-            let known = tried[best].errors.iter().filter(|error| !error.is_nan()).count() as f64;
-            (mean(&mut differences(place).map(|difference| (difference - excess).powi(2))) / known).sqrt()
+        let suffices = |place: usize| {
+            let largest = self.largest_excess(&tried[place].errors, &tried[best].errors, rows);
+            largest <= DISPENSABLE_SHARE * explained::<N>(means[best])
         };
-        // The squared error of the mean is the variance of the standardised targets.
-        let dispensable = DISPENSABLE_SHARE * (N as f64 - means[best]);
-        let suffices = |place: usize| means[place] - means[best] + standard_error(place) <= dispensable;
         let smallest = (0..tried.len()).filter(|&place| place == best || suffices(place));
         tried[smallest.min_by_key(|&place| tried[place].leaves).unwrap_or(best)].rule
+    }
+
+    /// Whether trees with coarse bins explain as much as those with fine bins: the first `fine` of the grown trees have fine bins, the
+    /// others coarse ones.
+    pub(crate) fn coarse_bins_suffice(
+        &self,
+        grown: &[GrownTree<N>],
+        fine: usize,
+        rule: PruningRule,
+        out_of_bag: &OutOfBag,
+    ) -> bool {
+        let OutOfBag { rows, leaves } = out_of_bag;
+        let errors =
+            |trees: Range<usize>| self.errors_of_rule(rule, &grown[trees.clone()], rows, &leaves[trees]).errors;
+        let [fine, coarse] = [errors(0..fine), errors(fine..grown.len())];
+        let most = DISPENSABLE_SHARE * explained::<N>(self.mean_of_errors(&fine, rows));
+        self.largest_excess(&coarse, &fine, rows) <= most
+    }
+
+    /// The weighted mean of the errors of some rows that are known.
+    fn mean_of_errors(&self, errors: &[f64], rows: &[usize]) -> f64 {
+        let (mut sum, mut weight) = (0.0, 0.0);
+        for (error, &row) in errors.iter().zip(rows).filter(|(error, _)| !error.is_nan()) {
+            sum += self.weight(row) * error;
+            weight += self.weight(row);
+        }
+        sum / weight
+    }
+
+    /// By how much errors exceed others of the same rows on average, with one standard error added.
+    fn largest_excess(&self, errors: &[f64], others: &[f64], rows: &[usize]) -> f64 {
+        let excess: Vec<f64> = errors.iter().zip(others).map(|(error, other)| error - other).collect();
+        let mean = self.mean_of_errors(&excess, rows);
+        let known = excess.iter().filter(|excess| !excess.is_nan()).count() as f64;
+        let squares: Vec<f64> = excess.iter().map(|excess| (excess - mean).powi(2)).collect();
+        mean + (self.mean_of_errors(&squares, rows) / known).sqrt()
     }
 
     /// The errors of trees under a rule. `leaves` are, for each tree, the places in `rows` of those out of its bag, and their leaves.
@@ -105,4 +143,9 @@ impl<const N: usize> TrainingSet<N> {
         };
         RuleErrors { rule, errors: sums.iter().zip(rows).map(error).collect(), leaves: count }
     }
+}
+
+/// What trees with this error explain: the squared error of the mean is the variance of the standardised targets.
+fn explained<const N: usize>(error: f64) -> f64 {
+    N as f64 - error
 }

@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use crate::bins::BinnedInputs;
+use crate::bins::{BinnedInputs, Resolution};
 use crate::bootstrap::Bootstrap;
 use crate::choose::MIN_ROWS_TO_SPLIT;
 use crate::error::{Error, Result};
-use crate::grow::{GrownTree, GrowthRule, grow_tree};
+use crate::grow::{Grower, GrownTree, GrowthRule, TrainingRows};
 use crate::parallel::prelude::*;
 use crate::trees::{Node, Trees};
 
@@ -23,6 +23,9 @@ const PILOT_ROWS: usize = 500_000;
 /// The smallest and the largest number of these trees. They become the first trees of the forest.
 const MIN_PILOT_TREES: usize = 40;
 const MAX_PILOT_TREES: usize = 100;
+
+/// The number of rows per tree from which coarse bins are tried: half of these trees have them. Smaller trees take little time.
+const MIN_ROWS_FOR_COARSE_BINS: usize = 16_384;
 
 /// The share of the inputs that is tried at each split.
 const SHARE_OF_INPUTS: f64 = 1.0 / 3.0;
@@ -42,6 +45,8 @@ pub struct TrainingSet<const N: usize> {
     bins: BinnedInputs,
     targets: Vec<[f64; N]>,
     weights: Vec<f64>,
+    /// Whether some weight is not one.
+    has_weights: bool,
     keys: Vec<u32>,
     /// The inputs that splits may use.
     candidates: Vec<u32>,
@@ -74,7 +79,8 @@ impl<const N: usize> TrainingSet<N> {
         }
         let bins = BinnedInputs::new(&inputs, width);
         let candidates = (0..width).filter(|&input| may_use(input) && bins.varies(input)).map(|i| i as u32).collect();
-        Ok(Self { inputs, width, bins, targets, weights, keys, candidates })
+        let has_weights = weights.iter().any(|&weight| weight != 1.0);
+        Ok(Self { inputs, width, bins, targets, weights, has_weights, keys, candidates })
     }
 
     /// The number of rows.
@@ -103,8 +109,28 @@ impl<const N: usize> TrainingSet<N> {
 
     /// Grows one tree on the rows that `is_wanted` accepts; `seed` determines the inputs that are tried at each split.
     pub fn grow_tree(&self, is_wanted: impl Fn(usize) -> bool, rule: GrowthRule, seed: u64) -> GrownTree<N> {
-        let rows: Vec<u32> = (0..self.rows() as u32).filter(|&row| is_wanted(row as usize)).collect();
-        grow_tree(&self.bins, &self.targets, &self.weights, &rows, &self.candidates, rule, seed)
+        match self.has_weights {
+            false => Grower::<N, 0>::new(self.training_rows()).grow(is_wanted, rule, Resolution::Fine, seed),
+            true => Grower::<N, 1>::new(self.training_rows()).grow(is_wanted, rule, Resolution::Fine, seed),
+        }
+    }
+
+    /// Grows some trees of a forest; `R` is that of [`Grower`].
+    fn grow_trees<const R: usize>(
+        &self,
+        trees: Range<usize>,
+        bootstrap: Bootstrap,
+        rule: GrowthRule,
+        resolution: Resolution,
+        progress: &(dyn Fn() + Sync),
+    ) -> Vec<GrownTree<N>> {
+        let grow = |grower: &mut Grower<'_, N, R>, tree: usize| {
+            let sample = bootstrap.sample(tree);
+            let grown = grower.grow(|row| sample.contains(self.keys[row]), rule, resolution, sample.tree_seed());
+            progress();
+            grown
+        };
+        trees.into_par_iter().map_init(|| Grower::new(self.training_rows()), grow).collect()
     }
 
     /// The squared error of a row's targets about a mean, all targets together.
@@ -124,33 +150,49 @@ impl<const N: usize> TrainingSet<N> {
     ///
     /// Up to 100 trees are grown as far as their rows allow. Rules of pruning are compared by the out-of-bag error of these trees: by the rows
     /// that a node must have to be divided, and by what a subtree must explain per split. The rule with the least error is taken or, if
-    /// the rows suffice to tell, the one with the fewest leaves among those that explain 99 % as much. `progress` is called [`growth_steps`] times, as trees are
-    /// grown.
+    /// the rows suffice to tell, the one with the fewest leaves among those that explain 99 % as much. If trees have many rows, half of
+    /// these trees have coarse bins, and so have all others if that explains as much. `progress` is called [`growth_steps`] times, as
+    /// trees are grown.
     ///
     /// # Errors
     /// If the trees have more nodes or thresholds than can be numbered.
     pub fn grow_forest(&self, trees: usize, bootstrap: Bootstrap, progress: &(dyn Fn() + Sync)) -> Result<Trees> {
         let share_of_inputs = if self.candidates.len() <= MAX_INPUTS_TO_TRY_ALL { 1.0 } else { SHARE_OF_INPUTS };
-        let grow = |range: Range<usize>, min_rows_to_split: usize| -> Vec<GrownTree<N>> {
+        let grow = |range: Range<usize>, min_rows_to_split: usize, resolution: Resolution, progress| {
             let rule = GrowthRule { min_rows_to_split, min_rows_per_leaf: MIN_ROWS_PER_LEAF, share_of_inputs };
-            let grow_tree = |tree: usize| {
-                let sample = bootstrap.sample(tree);
-                let grown = self.grow_tree(|row| sample.contains(self.keys[row]), rule, sample.tree_seed());
-                progress();
-                grown
-            };
-            range.into_par_iter().map(grow_tree).collect()
+            match self.has_weights {
+                false => self.grow_trees::<0>(range, bootstrap, rule, resolution, progress),
+                true => self.grow_trees::<1>(range, bootstrap, rule, resolution, progress),
+            }
         };
         let rows_per_tree = (self.rows() as f64 * bootstrap.share()) as usize;
         let wanted = PILOT_ROWS / rows_per_tree.max(1);
         let pilots = wanted.clamp(MIN_PILOT_TREES, MAX_PILOT_TREES).min(most_pilots(trees));
-        let mut grown = grow(0..pilots, MIN_ROWS_TO_SPLIT[MIN_ROWS_TO_SPLIT.len() - 1]);
-        let rule = self.choose_rule(&grown, bootstrap);
+        let fine = if rows_per_tree < MIN_ROWS_FOR_COARSE_BINS { pilots } else { pilots / 2 };
+        let smallest = MIN_ROWS_TO_SPLIT[MIN_ROWS_TO_SPLIT.len() - 1];
+        let mut grown = grow(0..fine, smallest, Resolution::Fine, progress);
+        grown.extend(grow(fine..pilots, smallest, Resolution::Coarse, progress));
+        let out_of_bag = self.out_of_bag(&grown, bootstrap);
+        let rule = self.choose_rule(&grown, &out_of_bag);
+        let mut resolution = Resolution::Fine;
+        if fine < pilots {
+            if self.coarse_bins_suffice(&grown, fine, rule, &out_of_bag) {
+                resolution = Resolution::Coarse;
+            } else {
+                grown.truncate(fine);
+                grown.extend(grow(fine..pilots, rule.min_rows_to_split, Resolution::Fine, &|| ()));
+            }
+        }
         grown.truncate(trees);
-        grown.extend(grow(grown.len()..trees, rule.min_rows_to_split));
+        grown.extend(grow(grown.len()..trees, rule.min_rows_to_split, resolution, progress));
         let pruned: Vec<Vec<Node>> = grown.par_iter().map(|tree| tree.prune(rule)).collect();
         (pilots.max(trees)..growth_steps(trees) as usize).for_each(|_| progress());
         join_trees(self.width, &pruned)
+    }
+
+    fn training_rows(&self) -> TrainingRows<'_, N> {
+        let Self { bins, candidates, targets, weights, .. } = self;
+        TrainingRows { inputs: bins, candidates, targets, weights }
     }
 
     pub(crate) fn weight(&self, row: usize) -> f64 {
@@ -256,6 +298,40 @@ mod tests {
         let training = TrainingSet::new(inputs.clone(), 2, targets, vec![1.0; rows], keys, |_| true).unwrap();
         let trees = training.grow_forest(60, Bootstrap::new(0, rows), &|| ()).unwrap();
         assert!((15..30).contains(&(trees.leaves() / trees.count())), "{}", trees.leaves() / trees.count());
+    }
+
+    /// Coarse bins follow two waves, and not as many waves as half of the bins.
+    #[test]
+    fn coarse_bins_are_used_where_they_suffice() {
+        let rows = 20_000_usize;
+        let inputs: Vec<f64> = (0..2 * rows).map(|i| unit(draw(5, i as u64))).collect();
+        let suffice = |waves: f64| {
+            let noise = |row: usize| unit(draw(6, row as u64)) - 0.5;
+            let wave = |row: usize| (waves * std::f64::consts::TAU * inputs[2 * row]).sin();
+            let targets = (0..rows).map(|row| [wave(row) + noise(row)]).collect();
+            let keys = (0..rows as u32).collect();
+            let training = TrainingSet::new(inputs.clone(), 2, targets, vec![1.0; rows], keys, |_| true).unwrap();
+            let (bootstrap, deep) = (Bootstrap::new(0, rows), rule(4));
+            let grow = |trees, resolution| training.grow_trees::<0>(trees, bootstrap, deep, resolution, &|| ());
+            let grown = [grow(0..5, Resolution::Fine), grow(5..10, Resolution::Coarse)].concat();
+            let out_of_bag = training.out_of_bag(&grown, bootstrap);
+            let rule = training.choose_rule(&grown, &out_of_bag);
+            training.coarse_bins_suffice(&grown, 5, rule, &out_of_bag)
+        };
+        assert!(suffice(2.0));
+        assert!(!suffice(128.0));
+    }
+
+    /// Trees with weights of one are those without a count of rows.
+    #[test]
+    fn counting_rows_changes_nothing_if_weights_are_one() {
+        let training = training(3_000, 4);
+        let bootstrap = Bootstrap::new(0, 3_000);
+        for resolution in [Resolution::Fine, Resolution::Coarse] {
+            let without = training.grow_trees::<0>(0..4, bootstrap, rule(4), resolution, &|| ());
+            let with = training.grow_trees::<1>(0..4, bootstrap, rule(4), resolution, &|| ());
+            assert_eq!(without, with);
+        }
     }
 
     #[test]

@@ -16,8 +16,8 @@ use crate::workshop;
 /// Connections that are open at once and send nothing.
 const IDLE: usize = 5_000;
 
-/// Descriptors that SQLite may open or close meanwhile: those of one connection.
-const DESCRIPTORS_OF_SQLITE: usize = 4;
+/// Descriptors that SQLite may open or close meanwhile: those of one log segment, which has a writer and a reader.
+const DESCRIPTORS_OF_SQLITE: usize = 5;
 
 /// Clients of each kind.
 const CLIENTS: usize = 20;
