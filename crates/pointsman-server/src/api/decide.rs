@@ -7,6 +7,7 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::response::Response;
 use pointsman::Policy;
+use pointsman::policy::AvailableRoutes;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
@@ -87,6 +88,7 @@ pub(crate) struct Options {
 /// Queries of one request, decided by one version.
 pub(crate) struct Decided {
     version: Arc<Version>,
+    deployment: Arc<Deployment>,
     records: Arc<Vec<Record>>,
     /// Earlier decisions on the same ids, by row, with the versions that made them.
     earlier: HashMap<usize, (Record, Arc<Version>)>,
@@ -102,11 +104,16 @@ impl Decided {
         })
     }
 
+    /// The routes of a version that can be taken. Those of an earlier one are not known.
+    fn available(&self, version: &Version) -> AvailableRoutes {
+        if version.number == self.version.number { self.deployment.available } else { AvailableRoutes::all() }
+    }
+
     /// The answers.
     pub(crate) fn answers(&self, options: Options) -> impl Iterator<Item = Answer<'_>> {
         self.iter().map(move |(record, version)| {
             let answer = Answer::new(record, &version.names, self.is_logged);
-            if options.explain { answer.explained(record, version) } else { answer }
+            if options.explain { answer.explained(record, version, &self.available(version)) } else { answer }
         })
     }
 }
@@ -230,8 +237,13 @@ impl<'a> DecideRequest<'a> {
     ) -> Result<Decided, Problem> {
         let Self { app, version, deployment, caller } = self;
         let records = decide_queries(app, deployment, version, caller, queries, &pointer)?;
-        let mut decided =
-            Decided { version: Arc::clone(version), records, earlier: HashMap::new(), is_logged: !options.dry_run };
+        let mut decided = Decided {
+            version: Arc::clone(version),
+            deployment: Arc::clone(deployment),
+            records,
+            earlier: HashMap::new(),
+            is_logged: !options.dry_run,
+        };
         if options.dry_run {
             return Ok(decided);
         }

@@ -262,3 +262,34 @@ async fn bodies_that_are_not_json_are_refused() {
     let rows = json!({"rows": vec![json!({"probs": [1.0, 0.0, 0.0]}); 10_001]});
     service.post(DECIDE, rows).await.problem(413);
 }
+
+#[tokio::test]
+async fn the_next_best_action_can_be_taken_and_is_another_one() {
+    let service = Service::new().await;
+    let policy = policy();
+    service.deploy(&policy).await;
+    let queries = world(200, 9);
+    let action = |row: usize| policy.decide(&queries.prediction(row)).unwrap().action();
+    let routed = (0..queries.rows()).find(|row| action(*row) == Action::Route("expert")).expect("a query is routed");
+    let predicted = (0..queries.rows()).find(|row| action(*row) == Action::Predict).expect("a query is predicted");
+    let next_of = async |row: usize, id: &str| {
+        let body = json!({"id": id, "probs": queries.prediction(row), "explain": true});
+        let answer = service.post(DECIDE, body).await.ok();
+        let [action, next] =
+            [&answer["action"], &answer["explanation"]["next_best"]].map(|name| name.as_str().unwrap());
+        (action.to_owned(), next.to_owned())
+    };
+    let (first, _) = next_of(routed, "before").await;
+    assert_eq!(first, "route:expert");
+    service.put("/v1/deployments/d/oracles/expert", json!({"available": false})).await.ok();
+    for (row, id) in [(routed, "after"), (predicted, "predicted")] {
+        let (taken, next) = next_of(row, id).await;
+        let mut both = [taken.as_str(), next.as_str()];
+        both.sort_unstable();
+        assert_eq!(both, ["abstain", "predict"], "the only two that are left");
+    }
+    // The first decision again, under other circumstances.
+    let (taken, next) = next_of(routed, "before").await;
+    assert_eq!(taken, "route:expert");
+    assert_ne!(next, "route:expert");
+}
