@@ -14,8 +14,9 @@ use uuid::Uuid;
 
 use super::access::{Caller, Decider};
 use super::extract::{self, ContentType, Path};
+use super::object::{FromObject, Object};
 use super::problem::{Kind, Problem};
-use super::{formats, json, parse_json};
+use super::{formats, json, parse_object};
 use crate::answer::{Answer, outcome};
 use crate::app::App;
 use crate::clock::Time;
@@ -49,13 +50,22 @@ pub(crate) struct DecideBody {
     input: Option<Box<serde_json::value::RawValue>>,
     /// Several queries, which are decided together, all or none.
     #[serde(default)]
-    rows: Option<Vec<QueryBody>>,
+    #[schema(value_type = Option<Vec<QueryBody>>)]
+    rows: Option<Vec<Object<QueryBody>>>,
     /// Whether the answer has an explanation.
     #[serde(default)]
     explain: bool,
     /// Whether the decision is not logged.
     #[serde(default)]
     dry_run: bool,
+}
+
+impl FromObject for DecideBody {
+    const EXAMPLE: &'static str = "{\"probs\": […]}; several queries go into rows";
+}
+
+impl FromObject for QueryBody {
+    const EXAMPLE: &'static str = "{\"probs\": […]}";
 }
 
 /// How a request wants its queries decided, whatever the format of its body.
@@ -182,7 +192,7 @@ pub(crate) fn active(app: &App, name: &str) -> Result<(Arc<Deployment>, Arc<Vers
 }
 
 async fn json_body(request: &DecideRequest<'_>, body: &[u8], asked: Options) -> Result<Response, Problem> {
-    let DecideBody { id, probs, features, tags, input, rows, explain, dry_run } = parse_json(body)?;
+    let DecideBody { id, probs, features, tags, input, rows, explain, dry_run } = parse_object(body)?;
     let options = Options { explain: explain || asked.explain, dry_run: dry_run || asked.dry_run };
     match (probs, rows) {
         (Some(probs), None) => {
@@ -196,8 +206,8 @@ async fn json_body(request: &DecideRequest<'_>, body: &[u8], asked: Options) -> 
                 let detail = "with rows, id, features, tags and input belong into each row";
                 return Err(Problem::invalid("/rows", detail));
             }
-            request.app.limits.check_rows(rows.len())?;
-            let query = |(row, body)| request.query(body, &format!("/rows/{row}"));
+            request.app.limits.check_rows(rows.len()).map_err(|problem| problem.at("/rows"))?;
+            let query = |(row, Object(body))| request.query(body, &format!("/rows/{row}"));
             let queries = rows.into_iter().enumerate().map(query).collect::<Result<Vec<_>, _>>()?;
             let decided = request.commit(queries, options, |row| format!("/rows/{row}")).await?;
             Ok(json(&Answers { rows: decided.answers(options).collect() }))

@@ -11,7 +11,7 @@ use pointsman_table::{Format, Need, ReadOptions};
 
 use super::attachments;
 use super::decide::{DecideRequest, Decided, Options};
-use super::parse_json;
+use super::parse_object;
 use super::problem::{Kind, Problem};
 use crate::deployment::Version;
 use crate::query::{Query, check_id};
@@ -33,7 +33,7 @@ pub(crate) async fn ndjson(request: &DecideRequest<'_>, body: &[u8], options: Op
             let inner = problem.pointer.take().unwrap_or_default();
             problem.at(format!("/{row}{inner}"))
         };
-        request.query(parse_json(line).map_err(in_line)?, &format!("/{row}"))
+        request.query(parse_object(line).map_err(in_line)?, &format!("/{row}"))
     };
     let queries = lines.iter().enumerate().map(query).collect::<Result<Vec<_>, _>>()?;
     let decided = request.commit(queries, options, |row| format!("/{row}")).await?;

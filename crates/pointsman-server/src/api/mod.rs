@@ -13,6 +13,7 @@ pub(crate) mod files;
 pub(crate) mod formats;
 pub(crate) mod health;
 pub(crate) mod infer;
+pub(crate) mod object;
 pub(crate) mod problem;
 pub(crate) mod refusals;
 pub(crate) mod request_id;
@@ -25,6 +26,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use object::{FromObject, Object};
 use problem::{Kind, Problem};
 
 /// Entries per page if the request does not say how many, and the most.
@@ -57,7 +59,12 @@ pub(crate) fn json(value: &impl Serialize) -> Response {
     }
 }
 
-/// Reads a JSON body; what is wrong is named with its place in it.
+/// Reads a body that is a JSON object; what is wrong is named with its place in it.
+pub(crate) fn parse_object<T: FromObject>(body: &[u8]) -> Result<T, Problem> {
+    parse_json(body).map(|Object(value)| value)
+}
+
+/// Reads any JSON.
 pub(crate) fn parse_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
     serde_json::from_slice(body).map_err(|_| explain_json::<T>(body))
 }

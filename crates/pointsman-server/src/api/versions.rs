@@ -13,8 +13,9 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::access::Caller;
 use super::extract::{Path, Query};
+use super::object::FromObject;
 use super::problem::{Kind, Problem};
-use super::{json, parse_json};
+use super::{json, parse_object};
 use crate::app::App;
 use crate::deployment::Names;
 use crate::store::{Change, NewVersion, Sha256, StoredDeployment, StoredVersion};
@@ -67,6 +68,10 @@ pub(crate) struct VersionBody {
     /// Whether it becomes the active version even if it has other classes or features, so that requests are read differently.
     #[serde(default)]
     force: bool,
+}
+
+impl FromObject for VersionBody {
+    const EXAMPLE: &'static str = "{\"router\": \"<SHA-256>\", \"task\": \"abstain = 0.3\"}";
 }
 
 /// How a version is activated.
@@ -183,7 +188,7 @@ pub(crate) async fn add(
         multipart(request).await?
     } else {
         let body = Bytes::from_request(request, &()).await.map_err(unreadable)?;
-        by_hash(&app, parse_json(&body)?).await?
+        by_hash(&app, parse_object(&body)?).await?
     };
     let Parts { router, policy, task, activate, force } = parts;
     let Compiled { version, names } = app.compile(router, policy, task).await?;

@@ -264,6 +264,38 @@ async fn bodies_that_are_not_json_are_refused() {
 }
 
 #[tokio::test]
+async fn lists_are_refused_where_objects_are_expected() {
+    let service = Service::new().await;
+    service.deploy(&policy()).await;
+    let query = json!(["q9", [0.5, 0.3, 0.2]]);
+    let cases = [
+        (DECIDE, query.clone(), "", "several queries go into rows"),
+        (DECIDE, json!([{"probs": [0.5, 0.3, 0.2]}]), "", "several queries go into rows"),
+        (DECIDE, json!([]), "", "{\"probs\": […]}"),
+        (DECIDE, json!({"rows": [{"probs": [0.5, 0.3, 0.2]}, query]}), "/rows/1", "{\"probs\": […]}"),
+        (DECIDE, json!({"rows": [[0.5, 0.3, 0.2]]}), "/rows/0", "{\"probs\": […]}"),
+        ("/v1/deployments/d/what-if", json!(["2026-01-01"]), "", "{\"task\""),
+        ("/v1/deployments/d/versions", json!([null, null, "abstain = 0.3"]), "", "{\"router\""),
+        ("/v2/models/d/infer", json!([null, []]), "", "{\"inputs\""),
+        ("/v2/models/d/infer", json!({"inputs": [["probs", [1, 3], "FP64", [], [1, 0, 0]]]}), "/inputs/0", "\"probs\""),
+    ];
+    for (path, body, pointer, words) in cases {
+        let problem = service.post(path, body.clone()).await.problem(422);
+        let detail = problem["detail"].as_str().unwrap();
+        assert_eq!(problem["pointer"], pointer, "{body}: {problem}");
+        assert!(detail.contains("give an object, such as") && detail.contains(words), "{body}: {problem}");
+    }
+    let puts = [("/v1/deployments/d", json!(["shadow"])), ("/v1/deployments/d/oracles/expert", json!([false]))];
+    for (path, body) in puts {
+        let problem = service.put(path, body).await.problem(422);
+        assert!(problem["detail"].as_str().unwrap().contains("give an object"), "{problem}");
+    }
+    let deployment = service.get("/v1/deployments/d").await.ok();
+    assert_eq!((&deployment["mode"], &deployment["unavailable"]), (&json!("active"), &json!([])));
+    assert_eq!(service.get("/v1/deployments/d/decisions").await.ok()["decisions"], json!([]), "nothing was logged");
+}
+
+#[tokio::test]
 async fn the_next_best_action_can_be_taken_and_is_another_one() {
     let service = Service::new().await;
     let policy = policy();
