@@ -53,8 +53,8 @@ impl Default for Limits {
 impl Limits {
     pub(crate) fn check_rows(&self, rows: usize) -> Result<(), Problem> {
         if rows > self.rows {
-            let detail = format!("{rows} queries in one request: send at most {}", self.rows);
-            return Err(Problem::new(Kind::TooLarge, detail).at("/rows"));
+            let detail = format!("{rows} queries in one request: send at most {} (rows of [limits])", self.rows);
+            return Err(Problem::new(Kind::TooLarge, detail));
         }
         Ok(())
     }

@@ -25,24 +25,45 @@ pub(crate) const ARROW: &str = "application/vnd.apache.arrow.stream";
 
 /// Decides the queries of a body with one JSON object per line; the answer has one per line, too.
 pub(crate) async fn ndjson(request: &DecideRequest<'_>, body: &[u8], options: Options) -> Result<Response, Problem> {
-    let lines: Vec<&[u8]> =
-        body.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty()).collect();
+    let lines =
+        body.split(|byte| *byte == b'\n').enumerate().map(|(place, line)| Line { number: place + 1, text: line });
+    let lines: Vec<Line<'_>> = lines.filter(|line| !line.text.trim_ascii().is_empty()).collect();
     request.app.limits.check_rows(lines.len())?;
-    let query = |(row, line): (usize, &&[u8])| {
-        let in_line = |mut problem: Problem| {
+    let query = |(row, line): (usize, &Line<'_>)| {
+        let in_row = |mut problem: Problem| {
             let inner = problem.pointer.take().unwrap_or_default();
             problem.at(format!("/{row}{inner}"))
         };
-        request.query(parse_object(line).map_err(in_line)?, &format!("/{row}"))
+        parse_object(line.text).map_err(in_row).and_then(|body| request.query(body, &format!("/{row}")))
     };
-    let queries = lines.iter().enumerate().map(query).collect::<Result<Vec<_>, _>>()?;
-    let decided = request.commit(queries, options, |row| format!("/{row}")).await?;
+    let queries = lines.iter().enumerate().map(query).collect::<Result<Vec<_>, _>>();
+    let queries = queries.map_err(|problem| in_line(problem, &lines))?;
+    let decided = request.commit(queries, options, |row| format!("/{row}")).await;
+    let decided = decided.map_err(|problem| in_line(problem, &lines))?;
     let mut text = Vec::new();
     for answer in decided.answers(options) {
         serde_json::to_writer(&mut text, &answer).map_err(|e| Problem::new(Kind::Internal, e.to_string()))?;
         text.push(b'\n');
     }
     Ok(([(header::CONTENT_TYPE, NDJSON)], text).into_response())
+}
+
+/// A line of a body that is not empty.
+struct Line<'a> {
+    /// Its place in the body, counted from 1, empty lines included.
+    number: usize,
+    text: &'a [u8],
+}
+
+/// A problem with a row, with the number of its line.
+fn in_line(mut problem: Problem, lines: &[Line<'_>]) -> Problem {
+    let row = problem.pointer.as_ref().and_then(|pointer| pointer.split('/').nth(1)?.parse::<usize>().ok());
+    if let Some(line) = row.and_then(|row| lines.get(row)) {
+        // The reader of JSON has seen this line alone.
+        problem.detail =
+            format!("line {}: {}", line.number, problem.detail.replace(" at line 1 column ", " at column "));
+    }
+    problem
 }
 
 /// Decides the queries of an Arrow IPC stream with the columns of a table, `prob_<class>` or `probs`; the answer is one, too.

@@ -325,7 +325,7 @@ fn queries(
     }
     let probs = probs.ok_or_else(|| Problem::invalid("/inputs", "the input probs is missing"))?;
     let rows = probs.len() / classes;
-    request.app.limits.check_rows(rows)?;
+    request.app.limits.check_rows(rows).map_err(|problem| problem.at("/inputs"))?;
     let values = values.unwrap_or_default();
     if values.len() != rows * features {
         let names = policy.cells().features().join(", ");

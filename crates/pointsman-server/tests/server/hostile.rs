@@ -7,6 +7,7 @@ use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{DataType, Field, Schema};
 use axum::body::Body;
 use axum::http::Request;
+use pointsman_server::{Access, Settings};
 use serde_json::{Value, json};
 
 use crate::support::{Reply, Service, policy, policy_with_features};
@@ -408,5 +409,30 @@ async fn arrow_streams_without_the_features_are_refused() {
         assert_eq!(reply.status.as_u16(), 422, "{what}: {}", String::from_utf8_lossy(&reply.bytes));
         reply.problem(422);
     }
+    assert_eq!(logged(&service).await, 0);
+}
+
+#[tokio::test]
+async fn lines_are_named_by_their_number_in_the_body() {
+    let service = Service::new().await;
+    service.deploy(&policy()).await;
+    let good = r#"{"id": "q1", "probs": [0.98, 0.01, 0.01]}"#;
+    let cases = [
+        (r#"{"probs": [0.98, 0.01"#, 400, "line 5: not JSON: EOF while parsing a list at column 21"),
+        (r#"  {"probs": 7}"#, 422, "line 5: "),
+        ("[0.98, 0.01, 0.01]", 422, "line 5: this is a list: give an object, such as {\"probs\": […]}"),
+        (r#"{"probs": [0.98, 0.01]}"#, 422, "line 5: 2 numbers for 3 classes"),
+        (r#"{"probs": [0.98, 0.01, 0.02]}"#, 422, "line 5: the probabilities sum to"),
+        (r#"{"id": "q1", "probs": [0.01, 0.98, 0.01]}"#, 422, "line 5: the id \"q1\" was given before"),
+    ];
+    for (bad, status, words) in cases {
+        let problem = send(&service, NDJSON, format!("\n{good}\n\n\r\n{bad}\n")).await.problem(status);
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.starts_with(words) && !detail.contains("line 1 "), "{problem}");
+        assert!(problem["pointer"].as_str().unwrap().starts_with("/1"), "the second query: {problem}");
+    }
+    let many = send(&service, NDJSON, vec![good; 10_001].join("\n")).await.problem(413);
+    assert!(many["pointer"].is_null(), "{many}");
+    assert!(many["detail"].as_str().unwrap().contains("at most 10000 (rows of [limits])"), "{many}");
     assert_eq!(logged(&service).await, 0);
 }
