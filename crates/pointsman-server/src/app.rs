@@ -58,6 +58,24 @@ impl Limits {
         }
         Ok(())
     }
+
+    /// The refusal of a body that is too large.
+    pub(crate) fn large_body(&self) -> Problem {
+        let detail = format!("the body is larger than {}: that is body_megabytes of [limits]", megabytes(self.body));
+        Problem::new(Kind::TooLarge, detail)
+    }
+
+    /// The refusal of an upload that is too large.
+    pub(crate) fn large_upload(&self) -> Problem {
+        let detail =
+            format!("the upload is larger than {}: that is upload_megabytes of [limits]", megabytes(self.upload));
+        Problem::new(Kind::TooLarge, detail)
+    }
+}
+
+/// A size in words.
+fn megabytes(bytes: usize) -> String {
+    format!("{} MiB ({bytes} bytes)", bytes >> 20)
 }
 
 /// What is done with a decision that cannot be committed.
@@ -295,7 +313,11 @@ impl Api {
             );
             Problem::new(Kind::Timeout, detail)
         })?;
-        Ok(if response.status().is_client_error() { refusals::as_problem(response).await } else { response })
+        Ok(if response.status().is_client_error() {
+            refusals::as_problem(response, &self.limits).await
+        } else {
+            response
+        })
     }
 }
 

@@ -436,3 +436,30 @@ async fn lines_are_named_by_their_number_in_the_body() {
     assert!(many["detail"].as_str().unwrap().contains("at most 10000 (rows of [limits])"), "{many}");
     assert_eq!(logged(&service).await, 0);
 }
+
+#[tokio::test]
+async fn refusals_of_large_requests_name_the_limit() {
+    let mut settings = Settings::new(Access::Open);
+    (settings.limits.body, settings.limits.upload, settings.limits.rows) = (1 << 20, 2 << 20, 3);
+    let service = Service::with(settings).await;
+    service.deploy(&policy()).await;
+    let detail = |reply: Reply| reply.problem(413)["detail"].as_str().unwrap().to_owned();
+    let body = detail(send(&service, "application/json", vec![b' '; (1 << 20) + 1]).await);
+    assert!(body.contains("1 MiB") && body.contains("body_megabytes of [limits]"), "{body}");
+    let rows = json!({"rows": vec![json!({"probs": [1.0, 0.0, 0.0]}); 4]});
+    let rows = detail(service.post(DECIDE, rows).await);
+    assert!(rows.contains("4 queries") && rows.contains("at most 3 (rows of [limits])"), "{rows}");
+    let large = vec![b' '; (2 << 20) + 1];
+    let versions = "/v1/deployments/d/versions";
+    let post =
+        |path: &str, kind: &str| Request::post(path).header("content-type", kind).body(large.clone().into()).unwrap();
+    let uploads = [
+        service.send(post("/v1/files", "application/octet-stream")).await,
+        service.send(post(versions, "application/json")).await,
+        service.upload_parts("d", &[("router", &large)]).await,
+    ];
+    for upload in uploads {
+        let upload = detail(upload);
+        assert!(upload.contains("2 MiB") && upload.contains("upload_megabytes of [limits]"), "{upload}");
+    }
+}
