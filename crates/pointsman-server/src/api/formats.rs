@@ -23,6 +23,9 @@ pub(crate) const NDJSON: &str = "application/x-ndjson";
 /// An Arrow IPC stream.
 pub(crate) const ARROW: &str = "application/vnd.apache.arrow.stream";
 
+/// The first bytes of an Arrow file, which a stream does not have.
+const ARROW_FILE_MAGIC: &[u8] = b"ARROW1";
+
 /// Decides the queries of a body with one JSON object per line; the answer has one per line, too.
 pub(crate) async fn ndjson(request: &DecideRequest<'_>, body: &[u8], options: Options) -> Result<Response, Problem> {
     let lines =
@@ -68,6 +71,10 @@ fn in_line(mut problem: Problem, lines: &[Line<'_>]) -> Problem {
 
 /// Decides the queries of an Arrow IPC stream with the columns of a table, `prob_<class>` or `probs`; the answer is one, too.
 pub(crate) async fn arrow(request: &DecideRequest<'_>, body: Bytes, options: Options) -> Result<Response, Problem> {
+    if body.starts_with(ARROW_FILE_MAGIC) {
+        let detail = "this is an Arrow file: send a stream, as pyarrow.ipc.new_stream and ArrowStreamWriter write it";
+        return Err(Problem::new(Kind::Invalid, detail));
+    }
     let policy = Arc::clone(&request.version.policy);
     let most = request.app.limits.rows;
     let read = tokio::task::spawn_blocking(move || read_queries(&policy, body, most)).await;

@@ -463,3 +463,18 @@ async fn refusals_of_large_requests_name_the_limit() {
         assert!(upload.contains("2 MiB") && upload.contains("upload_megabytes of [limits]"), "{upload}");
     }
 }
+
+#[tokio::test]
+async fn arrow_files_are_told_from_streams() {
+    let service = Service::new().await;
+    service.deploy(&policy()).await;
+    let columns = [("prob_billing", 0.98), ("prob_délivery", 0.01), ("prob_other thing", 0.01)];
+    let arrays: Vec<arrow_array::ArrayRef> =
+        columns.iter().map(|(_, value)| Arc::new(Float64Array::from(vec![*value])) as arrow_array::ArrayRef).collect();
+    let fields: Vec<_> = columns.iter().map(|(name, _)| Field::new(*name, DataType::Float64, true)).collect();
+    let schema = Arc::new(Schema::new(fields));
+    let mut writer = arrow_ipc::writer::FileWriter::try_new(Vec::new(), &schema).unwrap();
+    writer.write(&RecordBatch::try_new(schema, arrays).unwrap()).unwrap();
+    let problem = send(&service, ARROW, writer.into_inner().unwrap()).await.problem(422);
+    assert!(problem["detail"].as_str().unwrap().contains("send a stream"), "{problem}");
+}
