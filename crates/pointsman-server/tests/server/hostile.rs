@@ -438,6 +438,23 @@ async fn lines_are_named_by_their_number_in_the_body() {
 }
 
 #[tokio::test]
+async fn names_of_numbers_that_json_does_not_have_are_explained() {
+    let service = Service::new().await;
+    service.deploy(&policy()).await;
+    for name in ["NaN", "Infinity", "-Infinity", "nan"] {
+        for body in [format!("{{\"probs\": [{name}, 0.5, 0.5]}}"), format!("{{\n \"probs\": [\n0.5,{name},\n0.5]}}")] {
+            let problem = send(&service, "application/json", body).await.problem(400);
+            let detail = problem["detail"].as_str().unwrap();
+            assert!(detail.ends_with("NaN and Infinity are not JSON: use null"), "{name}: {problem}");
+        }
+    }
+    for other in ["{\"probs\": [x, 0.5, 0.5], \"id\": \"NaN\"}", "{\"id\": \"NaN\", \"probs\": [0.5,"] {
+        let problem = send(&service, "application/json", other).await.problem(400);
+        assert!(!problem["detail"].as_str().unwrap().contains("Infinity"), "{problem}");
+    }
+}
+
+#[tokio::test]
 async fn refusals_of_large_requests_name_the_limit() {
     let mut settings = Settings::new(Access::Open);
     (settings.limits.body, settings.limits.upload, settings.limits.rows) = (1 << 20, 2 << 20, 3);
