@@ -207,7 +207,7 @@ impl QueryBody {
                 let reason = format!("the router uses features: give {}", wanted.join(", "));
                 return Err(BadField::new("/features", reason));
             }
-            Some(given) => in_order(given.only(wanted), wanted, "/features", "feature")?,
+            Some(given) => in_order(given.only_features(wanted), wanted, "/features", "feature")?,
         };
         let features = features.into_iter().map(|value| value.unwrap_or(f64::NAN)).collect();
         let tags = self.tags.map(stored_tags).transpose()?.flatten();
@@ -217,10 +217,20 @@ impl QueryBody {
 }
 
 impl Numbers {
-    /// The numbers of these names; others are of no use to the router, and callers may send them.
-    fn only(self, names: &[String]) -> Self {
+    /// The numbers of these features; others are of no use to the router, and callers may send them. A name may have the `x_` of columns
+    /// of tables before it.
+    fn only_features(self, names: &[String]) -> Self {
+        let known = |name: String| {
+            let is_known = |name: &str| names.iter().any(|known| known == name);
+            if is_known(&name) {
+                return Some(name);
+            }
+            name.strip_prefix("x_").filter(|name| is_known(name)).map(str::to_owned)
+        };
         match self {
-            Self::Map(entries) => Self::Map(entries.into_iter().filter(|(name, _)| names.contains(name)).collect()),
+            Self::Map(entries) => {
+                Self::Map(entries.into_iter().filter_map(|(name, number)| Some((known(name)?, number))).collect())
+            }
             // Without names, features that no cell depends on cannot be told apart.
             list @ Self::List(_) => list,
         }

@@ -325,3 +325,17 @@ async fn the_next_best_action_can_be_taken_and_is_another_one() {
     assert_eq!(taken, "route:expert");
     assert_ne!(next, "route:expert");
 }
+
+#[tokio::test]
+async fn features_may_have_the_name_of_their_column() {
+    let service = Service::new().await;
+    service.deploy(&policy_with_features()).await;
+    let ask = async |features: Value| {
+        let reply = service.post(DECIDE, json!({"probs": [0.5, 0.3, 0.2], "features": features, "dry_run": true}));
+        reply.await
+    };
+    let plain = ask(json!({"words": 0.5})).await.ok();
+    assert_eq!(ask(json!({"x_words": 0.5, "x_other": 7})).await.ok(), plain);
+    let problem = ask(json!({"words": 0.5, "x_words": 0.5})).await.problem(422);
+    assert!(problem["detail"].as_str().unwrap().contains("given twice"), "{problem}");
+}
