@@ -253,6 +253,9 @@ pub(crate) fn check_id(id: Option<&str>) -> Result<(), BadField> {
 fn in_order(numbers: Numbers, names: &[String], at: &str, what: &str) -> Result<Vec<Option<f64>>, BadField> {
     let entries = match numbers {
         Numbers::List(list) if list.len() == names.len() => return Ok(list),
+        Numbers::List(_) if names.is_empty() => {
+            return Err(BadField::new(at, format!("the router uses no {what}s: leave the list out")));
+        }
         Numbers::List(list) => {
             let plural = if what == "class" { "classes" } else { "features" };
             let (given, wanted) = (list.len(), names.len());
@@ -302,6 +305,7 @@ fn check_tags(Tags(tags): Tags) -> Result<String, BadField> {
 /// The field of a query that the core refused.
 pub(crate) fn bad_field(error: &pointsman::Error, policy: &Policy) -> BadField {
     use pointsman::Error;
+    use pointsman::error::ValueError;
     match error {
         Error::Value { column, reason, .. } => {
             let class =
@@ -312,6 +316,11 @@ pub(crate) fn bad_field(error: &pointsman::Error, policy: &Policy) -> BadField {
                     Some(name) => format!("/features/{}", step(name)),
                     None => "/probs".to_owned(),
                 },
+            };
+            let reason = match reason {
+                // A feature that is null or not a number has not been given.
+                ValueError::Feature { value } if value.is_nan() => &ValueError::MissingFeature,
+                other => other,
             };
             BadField::new(pointer, reason.to_string())
         }

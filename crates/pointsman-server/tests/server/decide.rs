@@ -339,3 +339,26 @@ async fn features_may_have_the_name_of_their_column() {
     let problem = ask(json!({"words": 0.5, "x_words": 0.5})).await.problem(422);
     assert!(problem["detail"].as_str().unwrap().contains("given twice"), "{problem}");
 }
+
+#[tokio::test]
+async fn features_that_are_missing_or_of_no_use_are_explained() {
+    let service = Service::new().await;
+    let router = Router::calibrate(&world(800, 1), &"features:words=3".parse().unwrap()).unwrap();
+    service.deploy(&router.policy(&task()).unwrap()).await;
+    let ask =
+        async |features: Value| service.post(DECIDE, json!({"probs": [0.5, 0.3, 0.2], "features": features})).await;
+    for features in [json!({"words": null}), json!([null])] {
+        let problem = ask(features).await.problem(422);
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.contains("the value is missing") && !detail.contains("NaN"), "{problem}");
+        assert_eq!(problem["pointer"], "/features/words");
+    }
+    let service = Service::new().await;
+    service.deploy(&policy()).await;
+    let problem = service.post(DECIDE, json!({"probs": [0.5, 0.3, 0.2], "features": [1]})).await.problem(422);
+    assert_eq!(problem["detail"], "the router uses no features: leave the list out");
+    assert_eq!(problem["pointer"], "/features");
+    for features in [json!({"anything": 1}), json!([]), json!(null)] {
+        service.post(DECIDE, json!({"probs": [0.5, 0.3, 0.2], "features": features})).await.ok();
+    }
+}

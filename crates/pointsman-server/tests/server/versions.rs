@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use pointsman::{Partition, Router};
 use serde_json::json;
 
-use crate::support::{Service, policy, task, world};
+use crate::support::{Service, policy, policy_with_features, task, world};
 
 #[tokio::test]
 async fn routers_are_compiled_with_their_task() {
@@ -207,4 +207,13 @@ async fn activations_under_load_never_lose_or_mix_a_request() {
         }
     }
     assert_eq!(logged, answered.iter().sum::<u64>());
+}
+
+#[tokio::test]
+async fn a_version_without_features_is_described_in_a_sentence() {
+    let service = Service::new().await;
+    service.deploy(&policy_with_features()).await;
+    let problem = service.upload("d", &policy()).await.problem(409);
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(detail.starts_with("the version has no features instead of words, so that"), "{problem}");
 }
