@@ -362,3 +362,31 @@ async fn features_that_are_missing_or_of_no_use_are_explained() {
         service.post(DECIDE, json!({"probs": [0.5, 0.3, 0.2], "features": features})).await.ok();
     }
 }
+
+#[tokio::test]
+async fn pages_end_with_the_last_decision() {
+    let service = Service::new().await;
+    service.deploy(&policy()).await;
+    let mut ids = Vec::new();
+    for _ in 0..4 {
+        let answer = service.post(DECIDE, json!({"probs": [0.5, 0.3, 0.2]})).await.ok();
+        ids.push(answer["decision_id"].as_str().unwrap().to_owned());
+    }
+    let page = async |parameters: &str| service.get(&format!("/v1/deployments/d/decisions?{parameters}")).await.ok();
+    let first = page("limit=2").await;
+    assert_eq!(first["next"], *ids[1]);
+    let last = page(&format!("limit=2&after={}", ids[1])).await;
+    assert_eq!(
+        (last["decisions"].as_array().unwrap().len(), &last["next"]),
+        (2, &Value::Null),
+        "full, and the last one"
+    );
+    assert!(page("limit=4").await["next"].is_null());
+    // Whoever follows the log goes on from the last decision.
+    let later = service.post(DECIDE, json!({"probs": [0.5, 0.3, 0.2]})).await.ok();
+    let more = page(&format!("limit=2&after={}", ids[3])).await;
+    assert_eq!(more["decisions"][0]["decision_id"], later["decision_id"]);
+    let entries = service.get("/v1/admin/log").await.ok()["entries"].as_array().unwrap().len();
+    assert!(service.get(&format!("/v1/admin/log?limit={entries}")).await.ok()["next"].is_null());
+    assert!(service.get(&format!("/v1/admin/log?limit={}", entries - 1)).await.ok()["next"].is_number());
+}
