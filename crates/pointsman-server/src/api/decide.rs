@@ -22,7 +22,7 @@ use crate::app::App;
 use crate::clock::Time;
 use crate::deployment::{Deployment, Version};
 use crate::query::{self, Numbers, Query, QueryBody, Tags, bad_field};
-use crate::store::{Appended, Outcome, Record, StoreError};
+use crate::store::{Appended, Outcome, Record, StoreError, StoredDeployment};
 
 /// What a request to decide contains: one query, or `rows` of queries.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -183,12 +183,25 @@ pub(crate) async fn decide(
 pub(crate) fn active(app: &App, name: &str) -> Result<(Arc<Deployment>, Arc<Version>), Problem> {
     let now = app.deployments.now();
     let deployment = now.deployments.get(name).ok_or_else(|| Problem::no_deployment(name))?;
-    let version = deployment.active.as_ref().ok_or_else(|| {
-        let detail =
-            format!("deployment {name:?} has no active version: add one with POST /v1/deployments/{name}/versions");
-        Problem::new(Kind::Conflict, detail)
-    })?;
+    let version = deployment
+        .active
+        .as_ref()
+        .ok_or_else(|| Problem::new(Kind::Conflict, how_to_activate(name, &deployment.stored)))?;
     Ok((Arc::clone(deployment), Arc::clone(version)))
+}
+
+/// Says that a deployment has no active version, and how to get one.
+fn how_to_activate(name: &str, deployment: &StoredDeployment) -> String {
+    let numbers: Vec<String> = deployment.versions.iter().map(|version| version.number.to_string()).collect();
+    let Some(newest) = numbers.last() else {
+        return format!("deployment {name:?} has no version yet: add one with POST /v1/deployments/{name}/versions");
+    };
+    let has = if numbers.len() == 1 { "a version" } else { "versions" };
+    format!(
+        "deployment {name:?} has {has} ({}), and none is active: activate one with POST \
+         /v1/deployments/{name}/versions/{newest}/activate (`pointsman versions activate {name} {newest}`)",
+        numbers.join(", ")
+    )
 }
 
 async fn json_body(request: &DecideRequest<'_>, body: &[u8], asked: Options) -> Result<Response, Problem> {

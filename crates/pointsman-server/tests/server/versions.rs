@@ -210,6 +210,29 @@ async fn activations_under_load_never_lose_or_mix_a_request() {
 }
 
 #[tokio::test]
+async fn a_deployment_without_an_active_version_says_which_can_be_activated() {
+    let service = Service::new().await;
+    service.put("/v1/deployments/d", json!({})).await.ok();
+    let ask = async || {
+        let problem = service.post("/v1/deployments/d/decide", json!({"probs": [1.0, 0.0, 0.0]})).await.problem(409);
+        problem["detail"].as_str().unwrap().to_owned()
+    };
+    let none = ask().await;
+    assert!(none.contains("has no version yet: add one with POST /v1/deployments/d/versions"), "{none}");
+    for bins in [3, 5] {
+        let policy = Router::calibrate(&world(800, 1), &Partition::top_class(bins)).unwrap().policy(&task()).unwrap();
+        let bytes = pointsman_table::policy_bytes(&policy).unwrap();
+        service.upload_parts("d", &[("policy", &bytes)]).await.ok();
+    }
+    let inactive = ask().await;
+    for words in ["versions (1, 2), and none is active", "POST /v1/deployments/d/versions/2/activate"] {
+        assert!(inactive.contains(words), "{inactive}");
+    }
+    service.post("/v1/deployments/d/versions/2/activate", json!({})).await.ok();
+    service.post("/v1/deployments/d/decide", json!({"probs": [1.0, 0.0, 0.0]})).await.ok();
+}
+
+#[tokio::test]
 async fn a_version_without_features_is_described_in_a_sentence() {
     let service = Service::new().await;
     service.deploy(&policy_with_features()).await;
