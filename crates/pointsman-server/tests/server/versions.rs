@@ -210,6 +210,32 @@ async fn activations_under_load_never_lose_or_mix_a_request() {
 }
 
 #[tokio::test]
+async fn what_changes_nothing_is_not_in_the_log_of_administration() {
+    let service = Service::new().await;
+    let policy = policy();
+    service.deploy(&policy).await;
+    let log = async || {
+        let log = service.get("/v1/admin/log").await.ok();
+        let entries = log["entries"].as_array().unwrap().iter().map(|entry| entry["what"].as_str().unwrap().to_owned());
+        entries.collect::<Vec<String>>()
+    };
+    assert!(log().await[1].starts_with("add version 1 to d and activate it: policy "), "{:?}", log().await);
+    assert_eq!(service.upload("d", &policy).await.status.as_u16(), 200);
+    service.put("/v1/deployments/d", json!({"mode": "active"})).await.ok();
+    service.put("/v1/deployments/d/oracles/expert", json!({"available": true})).await.ok();
+    service.post("/v1/deployments/d/versions/1/activate", json!({})).await.ok();
+    assert_eq!(log().await.len(), 2, "{:?}", log().await);
+    let other = Router::calibrate(&world(800, 1), &Partition::top_class(3)).unwrap().policy(&task()).unwrap();
+    service.upload("d", &other).await.ok();
+    service.post("/v1/deployments/d/rollback", json!({})).await.ok();
+    let log = log().await;
+    assert!(log[2].starts_with("add version 2 to d and activate it (before: version 1): policy "), "{log:?}");
+    assert_eq!(log[3..], ["roll d back from version 2 to version 1"]);
+    let problem = service.post("/v1/deployments/d/rollback", json!({})).await.problem(409);
+    assert!(problem["detail"].as_str().unwrap().starts_with("there is nothing further back"), "{problem}");
+}
+
+#[tokio::test]
 async fn a_deployment_without_an_active_version_says_which_can_be_activated() {
     let service = Service::new().await;
     service.put("/v1/deployments/d", json!({})).await.ok();
