@@ -183,7 +183,75 @@ pub enum ConfigError {
     Exposed(SocketAddr),
 }
 
+/// Where a configuration comes from: a file and the environment, and flags, which go before both.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct ConfigSource {
+    /// The file.
+    pub path: Option<PathBuf>,
+    /// The address of the store.
+    pub store: Option<String>,
+    /// The address to listen on.
+    pub listen: Option<SocketAddr>,
+}
+
+impl ConfigSource {
+    /// A file, or no file.
+    #[must_use]
+    pub fn new(path: Option<PathBuf>) -> Self {
+        Self { path, ..Self::default() }
+    }
+
+    /// With the address of the store, if it is given.
+    #[must_use]
+    pub fn store(self, store: Option<String>) -> Self {
+        Self { store, ..self }
+    }
+
+    /// With the address to listen on, if it is given.
+    #[must_use]
+    pub fn listen(self, listen: Option<SocketAddr>) -> Self {
+        Self { listen, ..self }
+    }
+
+    /// Reads the configuration.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or a value cannot be used; the message names it.
+    pub fn load(&self) -> Result<Config, ConfigError> {
+        let mut config = Config::load(self.path.as_deref(), std::env::vars())?;
+        if let Some(store) = &self.store {
+            config = config.with_store(store)?;
+        }
+        config.server.listen = self.listen.unwrap_or(config.server.listen);
+        Ok(config)
+    }
+}
+
 impl Config {
+    /// The settings that differ from those of a service that runs and that it cannot change, as in `listen of [server]`.
+    #[must_use]
+    pub fn settings_for_restart(&self, running: &Self) -> Vec<&'static str> {
+        let ServerConfig { listen, public_url, on_log_failure } = &self.server;
+        let StoreConfig { url, durability, queue_rows, segment_megabytes } = &self.store;
+        let LimitsConfig { body_megabytes, upload_megabytes, rows, time } = &self.limits;
+        let (server, store, limits) = (&running.server, &running.store, &running.limits);
+        let settings = [
+            ("listen of [server]", *listen != server.listen),
+            ("public_url of [server]", *public_url != server.public_url),
+            ("on_log_failure of [server]", *on_log_failure != server.on_log_failure),
+            ("url of [store]", *url != store.url),
+            ("durability of [store]", *durability != store.durability),
+            ("queue_rows of [store]", *queue_rows != store.queue_rows),
+            ("segment_megabytes of [store]", *segment_megabytes != store.segment_megabytes),
+            ("body_megabytes of [limits]", *body_megabytes != limits.body_megabytes),
+            ("upload_megabytes of [limits]", *upload_megabytes != limits.upload_megabytes),
+            ("rows of [limits]", *rows != limits.rows),
+            ("time of [limits]", *time != limits.time),
+        ];
+        settings.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name).collect()
+    }
+
     /// Reads a configuration file, if there is one, and the environment's variables.
     ///
     /// # Errors
@@ -376,6 +444,17 @@ mod tests {
             let error = parse(text, variables).unwrap_err();
             assert!(error.contains(wanted), "{error}");
         }
+    }
+
+    #[test]
+    fn settings_that_need_a_restart_are_named() {
+        let running = parse("[limits]\nrows = 7\n[retention]\ninputs = \"2h\"\n", &[]).unwrap();
+        let text = "[server]\nlisten = \"127.0.0.1:1\"\n[store]\nurl = \"sqlite:other.db\"\n[limits]\nrows = 8\ntime = \"1s\"\n";
+        let names = ["listen of [server]", "url of [store]", "rows of [limits]", "time of [limits]"];
+        assert_eq!(parse(text, &[]).unwrap().settings_for_restart(&running), names);
+        assert!(running.settings_for_restart(&running).is_empty());
+        let password = |password: &str| parse("", &[("POINTSMAN_STORE_URL", &format!("postgres://u:{password}@h/d"))]);
+        assert_eq!(password("a").unwrap().settings_for_restart(&password("b").unwrap()), ["url of [store]"]);
     }
 
     #[test]

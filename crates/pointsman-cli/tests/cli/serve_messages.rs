@@ -1,0 +1,88 @@
+//! What the service and its clients tell an operator: on the terminal at the start, in the log, and in lists.
+
+use std::fs::{self, File};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use crate::interrupt::{signal, wait_until};
+use crate::serve::{Service, TASK, configured, deployed};
+use crate::{command, finish, workshop};
+
+/// A service whose output and log are in files.
+struct Watched<'a> {
+    child: Child,
+    folder: &'a Path,
+}
+
+impl Drop for Watched<'_> {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl<'a> Watched<'a> {
+    fn start(folder: &'a Path, arguments: &[&str]) -> Self {
+        Self::start_with(command(), folder, arguments)
+    }
+
+    fn start_with(mut serve: Command, folder: &'a Path, arguments: &[&str]) -> Self {
+        let file = |name: &str| Stdio::from(File::create(folder.join(name)).unwrap());
+        serve.current_dir(folder).args(["serve", "--listen", "127.0.0.1:0"]).args(arguments);
+        let child = serve.stdout(file("out")).stderr(file("err")).spawn().unwrap();
+        let service = Self { child, folder };
+        wait_until(|| service.said().contains("/openapi.json"));
+        service
+    }
+
+    /// What it has written to the terminal.
+    fn said(&self) -> String {
+        fs::read_to_string(self.folder.join("out")).unwrap()
+    }
+
+    /// What it has written to its log.
+    fn log(&self) -> String {
+        fs::read_to_string(self.folder.join("err")).unwrap()
+    }
+
+    /// Waits until the log has these words, and returns the line with them.
+    #[track_caller]
+    fn logged(&self, words: &str) -> String {
+        wait_until(|| self.log().contains(words));
+        self.log().lines().find(|line| line.contains(words)).unwrap().to_owned()
+    }
+
+    fn hang_up(&self) {
+        assert!(Command::new("kill").args(["-HUP", &self.child.id().to_string()]).status().unwrap().success());
+    }
+}
+
+#[test]
+fn a_configuration_that_is_read_again_says_what_holds_and_what_does_not() {
+    let folder = configured("mode = \"shadow\"");
+    let path = folder.path();
+    let service = Watched::start(path, &["--config", "pointsman.toml"]);
+    service.hang_up();
+    service.logged("the configuration was read again: no deployment has changed");
+    assert!(!service.log().contains("WARN"), "flags are no change of the configuration: {}", service.log());
+    fs::write(path.join("task.toml"), TASK.replace("0.05", "0.07")).unwrap();
+    service.logged("the configuration was read again: d has version 2, mode shadow");
+    assert!(!service.log().contains("WARN"), "{}", service.log());
+    let config = fs::read_to_string(path.join("pointsman.toml")).unwrap();
+    let more = "[limits]\nrows = 5\n[store]\nqueue_rows = 7\n[retention]\ninputs = \"2h\"\n";
+    fs::write(path.join("pointsman.toml"), more.to_owned() + &config.replace("shadow", "active")).unwrap();
+    service.logged("d has version 2, mode active");
+    let warning = service.logged("after a restart");
+    assert!(warning.contains("WARN"), "{warning}");
+    assert!(warning.ends_with("queue_rows of [store], rows of [limits]"), "{warning}");
+}
+
+#[test]
+fn without_a_configuration_file_none_is_read_again() {
+    let folder = workshop();
+    let service = Watched::start(folder.path(), &[]);
+    service.hang_up();
+    service.logged("there is no configuration file to read again");
+    assert!(!service.log().contains("was read again"), "{}", service.log());
+}
