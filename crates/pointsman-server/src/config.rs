@@ -14,6 +14,12 @@ use crate::store::{Mode, StoreUrl, StoreUrlError};
 /// Sections whose keys environment variables may set: `POINTSMAN_SERVER_LISTEN` sets `listen` of `[server]`.
 const SECTIONS: [&str; 4] = ["server", "store", "retention", "limits"];
 
+/// What the names of variables begin with.
+const PREFIX: &str = "POINTSMAN_";
+
+/// What follows it in variables that are no settings of the service: of its log, of its clients, and of tests and benchmarks.
+const OTHER_VARIABLES: [&str; 8] = ["LOG", "URL", "KEY", "PYTHON", "DATA", "BIN", "DAMAGE", "WRITE_API"];
+
 /// The largest number of rows or megabytes.
 const MAX_SIZE: u64 = 1 << 30;
 
@@ -228,6 +234,18 @@ impl ConfigSource {
     }
 }
 
+/// The variables that look as if they set something of the service, and set nothing.
+pub(crate) fn unknown_variables(names: impl IntoIterator<Item = String>) -> Vec<String> {
+    let is_known = |rest: &str| {
+        let is_setting = SECTIONS.iter().any(|section| rest.to_lowercase().starts_with(&format!("{section}_")));
+        is_setting || OTHER_VARIABLES.contains(&rest) || rest.starts_with("TEST_")
+    };
+    let mut unknown: Vec<String> =
+        names.into_iter().filter(|name| name.strip_prefix(PREFIX).is_some_and(|rest| !is_known(rest))).collect();
+    unknown.sort();
+    unknown
+}
+
 impl Config {
     /// The settings that differ from those of a service that runs and that it cannot change, as in `listen of [server]`.
     #[must_use]
@@ -289,7 +307,7 @@ impl Config {
         let mut table: toml::Table = text.parse().map_err(|e: toml::de::Error| refuse(origin, with_line(&e, text)))?;
         let mut changed = None;
         for (name, value) in variables {
-            let Some(rest) = name.strip_prefix("POINTSMAN_").map(str::to_lowercase) else { continue };
+            let Some(rest) = name.strip_prefix(PREFIX).map(str::to_lowercase) else { continue };
             let Some((section, key)) = SECTIONS
                 .iter()
                 .find_map(|section| Some((*section, rest.strip_prefix(section)?.strip_prefix('_')?.to_owned())))
@@ -444,6 +462,20 @@ mod tests {
             let error = parse(text, variables).unwrap_err();
             assert!(error.contains(wanted), "{error}");
         }
+    }
+
+    #[test]
+    fn variables_that_set_nothing_are_found() {
+        let names = [
+            "POINTSMAN_LISTEN",
+            "POINTSMAN_SERVER_LISTEN",
+            "POINTSMAN_LOG",
+            "POINTSMAN_KEY",
+            "POINTSMAN_TEST_POSTGRES",
+            "POINTSMAN_STOREURL",
+            "HOME",
+        ];
+        assert_eq!(unknown_variables(names.map(str::to_owned)), ["POINTSMAN_LISTEN", "POINTSMAN_STOREURL"]);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
+use pointsman::error::printable;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -18,7 +19,7 @@ use crate::api::access::Access;
 use crate::api::versions::Compiled;
 use crate::app::{App, Settings, app};
 use crate::clock::Time;
-use crate::config::{Config, ConfigError, ConfigSource, DeploymentConfig, Durability};
+use crate::config::{Config, ConfigError, ConfigSource, DeploymentConfig, Durability, unknown_variables};
 use crate::deployment::{Deployment, LoadError};
 use crate::metrics::Metrics;
 use crate::stalled::WriteLimited;
@@ -73,6 +74,16 @@ pub enum ServeError {
     Io(#[from] std::io::Error),
 }
 
+/// Warns of variables that look like settings and set nothing.
+fn warn_of_variables() {
+    for name in unknown_variables(std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned())) {
+        tracing::warn!(
+            "the variable {} sets nothing: settings are named by their section and key, as in POINTSMAN_SERVER_LISTEN",
+            printable(&name)
+        );
+    }
+}
+
 /// Lets the process open as many files as it may: every connection needs one, and the soft limit is often 1,024.
 fn raise_file_limit() {
     let raised = rlimit::increase_nofile_limit(u64::MAX);
@@ -112,6 +123,7 @@ pub async fn serve(
     source: ConfigSource,
     started: impl FnOnce(&Arc<App>, SocketAddr),
 ) -> Result<(), ServeError> {
+    warn_of_variables();
     raise_file_limit();
     let metrics = Arc::new(Metrics::default());
     let store = open_store(&config, &metrics).await?;

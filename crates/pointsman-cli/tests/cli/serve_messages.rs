@@ -86,3 +86,14 @@ fn without_a_configuration_file_none_is_read_again() {
     service.logged("there is no configuration file to read again");
     assert!(!service.log().contains("was read again"), "{}", service.log());
 }
+
+#[test]
+fn variables_that_set_nothing_are_warned_about() {
+    let folder = workshop();
+    let mut serve = command();
+    serve.env("POINTSMAN_LISTEN", "127.0.0.1:9").env("POINTSMAN_LOG", "info").env("POINTSMAN_LIMITS_ROWS", "9");
+    let service = Watched::start_with(serve, folder.path(), &[]);
+    let warnings: Vec<String> =
+        service.log().lines().filter(|line| line.contains("sets nothing")).map(str::to_owned).collect();
+    assert!(warnings.len() == 1 && warnings[0].contains("POINTSMAN_LISTEN sets nothing"), "{}", service.log());
+}
