@@ -183,7 +183,7 @@ pub enum ConfigError {
     },
     /// The address is not on this machine alone, and anybody could use it.
     #[error(
-        "{0} is not a loopback address: make a key first (`pointsman keys add NAME --scope admin`), and set public_url of [server] to the \
+        "{0} is not a loopback address: make a key first (`pointsman keys add NAME --scope admin`, with --new-store before the first start), and set public_url of [server] to the \
          https address of the proxy that ends TLS"
     )]
     Exposed(SocketAddr),

@@ -12,7 +12,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use pointsman::error::printable;
-use tokio::net::TcpListener;
+use tokio::net::TcpSocket;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::api::access::Access;
@@ -27,6 +27,9 @@ use crate::store::{self, Change, Sha256, Store, StoreError};
 
 /// How long open requests may take to finish after the signal to stop.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Connections that may wait to be accepted.
+const MAX_WAITING_CONNECTIONS: u32 = 1024;
 
 /// How often the configuration's files are looked at, and changes made by others are read.
 const WATCH_INTERVAL: Duration = Duration::from_millis(500);
@@ -113,6 +116,15 @@ async fn open_store(config: &Config, metrics: &Metrics) -> Result<Arc<dyn Store>
     config.store.url.open(settings).await
 }
 
+/// Takes an address without listening there yet: until the service is ready, connections are refused.
+fn take_address(address: SocketAddr) -> std::io::Result<TcpSocket> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // A restart need not wait until the system has forgotten the connections of before. A port where others listen stays taken.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    Ok(socket)
+}
+
 /// Runs the service until a signal ends it. `source` is where its configuration came from, and is read again when it changes. `started` is
 /// called once it listens.
 ///
@@ -125,6 +137,13 @@ pub async fn serve(
 ) -> Result<(), ServeError> {
     warn_of_variables();
     raise_file_limit();
+    if !config.store.url.exists().await? {
+        config.check_exposure(false)?;
+    }
+    // Before the store is opened, so that a start on a taken port leaves no new one behind.
+    let address = config.server.listen;
+    let unusable = |source| ServeError::Listen { address, source };
+    let socket = take_address(address).map_err(unusable)?;
     let metrics = Arc::new(Metrics::default());
     let store = open_store(&config, &metrics).await?;
     let has_keys = store.registry().await?.keys.iter().any(|key| !key.disabled);
@@ -139,8 +158,8 @@ pub async fn serve(
     let seen = modified(&config, source.path.as_deref());
     apply(&state, &config).await?;
     // Also for the head of a request, which ends idle connections, and for a client that takes no bytes of its answer.
-    let (address, limit) = (config.server.listen, config.limits.time);
-    let listener = TcpListener::bind(address).await.map_err(|source| ServeError::Listen { address, source })?;
+    let limit = config.limits.time;
+    let listener = socket.listen(MAX_WAITING_CONNECTIONS).map_err(unusable)?;
     let mut signals = Signals::new()?;
     let background = tokio::spawn(watch(Arc::clone(&state), config, source, seen, signal(SignalKind::hangup())?));
     started(&state, listener.local_addr()?);

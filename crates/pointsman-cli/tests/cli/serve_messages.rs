@@ -97,3 +97,16 @@ fn variables_that_set_nothing_are_warned_about() {
         service.log().lines().filter(|line| line.contains("sets nothing")).map(str::to_owned).collect();
     assert!(warnings.len() == 1 && warnings[0].contains("POINTSMAN_LISTEN sets nothing"), "{}", service.log());
 }
+
+#[test]
+fn a_start_that_fails_leaves_no_store_behind() {
+    let folder = workshop();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    for listen in [address.as_str(), "0.0.0.0:0"] {
+        let run = finish(command().current_dir(folder.path()).args(["serve", "--listen", listen]));
+        assert!(run.code != 0 && run.stderr.contains(listen), "{run:?}");
+        let left = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        assert_eq!(left.filter(|name| name.starts_with("pointsman.db")).collect::<Vec<_>>(), [""; 0], "{listen}");
+    }
+}
