@@ -181,6 +181,12 @@ impl App {
         Ok(changed)
     }
 
+    /// Whether requests need a key.
+    #[must_use]
+    pub fn needs_key(&self) -> bool {
+        self.access == Access::Keys || self.deployments.now().has_had_keys
+    }
+
     /// From now on `/readyz` says that the service shuts down.
     pub fn drain(&self) {
         self.is_draining.store(true, Ordering::Release);

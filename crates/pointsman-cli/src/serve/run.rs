@@ -72,18 +72,24 @@ fn welcome(app: &App, address: SocketAddr, store: &str, is_new: bool) -> std::io
         let name = &deployment.stored.name;
         match &deployment.active {
             None => writeln!(out, "  {BOLD}{name}{BOLD:#}: no version yet")?,
-            Some(version) => writeln!(
-                out,
-                "  {BOLD}{name}{BOLD:#}: version {}, {}, {} classes, {}",
-                version.number,
-                deployment.mode().name(),
-                version.policy.classes().len(),
-                version.names.actions.join(", "),
-            )?,
+            Some(version) => {
+                let (number, mode, classes) =
+                    (version.number, deployment.mode().name(), version.policy.classes().len());
+                let unavailable = &deployment.stored.unavailable;
+                let action = |action: &String| match action.strip_prefix("route:") {
+                    Some(oracle) if unavailable.contains(oracle) => format!("{action} (unavailable)"),
+                    _ => action.clone(),
+                };
+                let actions: Vec<String> = version.names.actions.iter().map(action).collect();
+                let actions = actions.join(", ");
+                writeln!(out, "  {BOLD}{name}{BOLD:#}: version {number}, {mode}, {classes} classes, {actions}")?;
+            }
         }
     }
     let active = deployments.iter().find_map(|deployment| Some((&deployment.stored.name, deployment.active.as_ref()?)));
-    writeln!(out, "{DIM}try:{DIM:#}")?;
+    let key = if app.needs_key() { " -H 'authorization: Bearer pk_…'" } else { "" };
+    let needed = if key.is_empty() { "" } else { " with a key, which requests need (`pointsman keys add` makes one)" };
+    writeln!(out, "{DIM}try{needed}:{DIM:#}")?;
     match active {
         Some((name, version)) => {
             let classes = version.policy.classes().len();
@@ -95,13 +101,13 @@ fn welcome(app: &App, address: SocketAddr, store: &str, is_new: bool) -> std::io
                 if values.is_empty() { String::new() } else { format!(", \"features\": {{{}}}", values.join(", ")) };
             writeln!(
                 out,
-                "  curl http://{address}/v1/deployments/{name}/decide -H 'content-type: application/json' \\"
+                "  curl http://{address}/v1/deployments/{name}/decide{key} -H 'content-type: application/json' \\"
             )?;
             writeln!(out, "      -d '{{\"probs\": [{}]{features}}}'", probs.join(", "))?;
         }
         None => {
-            writeln!(out, "  curl -X PUT http://{address}/v1/deployments/intents")?;
-            writeln!(out, "  curl http://{address}/v1/deployments/intents/versions \\")?;
+            writeln!(out, "  curl -X PUT http://{address}/v1/deployments/intents{key}")?;
+            writeln!(out, "  curl http://{address}/v1/deployments/intents/versions{key} \\")?;
             writeln!(out, "      -F router=@router.safetensors -F task=@task.toml -F activate=true")?;
         }
     }

@@ -99,6 +99,23 @@ fn variables_that_set_nothing_are_warned_about() {
 }
 
 #[test]
+fn the_start_shows_a_request_that_works() {
+    let folder = workshop();
+    let path = folder.path();
+    let mut first = deployed(path, &[]);
+    first.client(path, "deployments oracle d expert --available false").ok();
+    assert_eq!(signal(&mut first.child, "-TERM"), Some(0));
+    let open = Watched::start(path, &[]);
+    assert!(open.said().contains("route:expert (unavailable)"), "{}", open.said());
+    assert!(!open.said().contains("Bearer"), "{}", open.said());
+    drop(open);
+    crate::line(path, "keys add app --scope decide").ok();
+    let said = Watched::start(path, &[]).said();
+    assert!(said.contains("/decide -H 'authorization: Bearer pk_…' -H 'content-type"), "{said}");
+    assert!(said.contains("with a key, which requests need"), "{said}");
+}
+
+#[test]
 fn a_start_that_fails_leaves_no_store_behind() {
     let folder = workshop();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
