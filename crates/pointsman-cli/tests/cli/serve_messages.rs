@@ -127,3 +127,13 @@ fn a_start_that_fails_leaves_no_store_behind() {
         assert_eq!(left.filter(|name| name.starts_with("pointsman.db")).collect::<Vec<_>>(), [""; 0], "{listen}");
     }
 }
+
+#[test]
+fn changes_of_keys_are_promised_within_a_second() {
+    let folder = workshop();
+    let path = folder.path();
+    let added = crate::line(path, "keys add app --scope admin --new-store").ok();
+    assert!(added.stderr.contains("Within a second every request needs a key"), "{added:?}");
+    let disabled = crate::line(path, "keys disable app").ok();
+    assert!(disabled.words().contains("a running service refuses it within a second"), "{disabled:?}");
+}
