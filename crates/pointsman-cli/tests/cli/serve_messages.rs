@@ -137,3 +137,16 @@ fn changes_of_keys_are_promised_within_a_second() {
     let disabled = crate::line(path, "keys disable app").ok();
     assert!(disabled.words().contains("a running service refuses it within a second"), "{disabled:?}");
 }
+
+#[test]
+fn versions_are_listed_with_their_date_loss_and_prices() {
+    let folder = workshop();
+    let path = folder.path();
+    let service: Service = deployed(path, &[]);
+    fs::write(path.join("dear.toml"), format!("loss = \"zero-one\"\n{}", TASK.replace("0.05", "0.25"))).unwrap();
+    service.client(path, "versions add d router.safetensors --task dear.toml").ok();
+    let listed = service.client(path, "versions list d").ok().stdout;
+    for words in ["brier", "expert 0.05, abstain 0.3", "zero-one", "expert 0.25, abstain 0.3", " 20"] {
+        assert!(listed.contains(words), "{words}:\n{listed}");
+    }
+}
