@@ -150,3 +150,11 @@ fn versions_are_listed_with_their_date_loss_and_prices() {
         assert!(listed.contains(words), "{words}:\n{listed}");
     }
 }
+
+#[test]
+fn the_help_says_that_files_are_watched_and_shows_a_configuration() {
+    let help = finish(command().args(["serve", "--help"])).ok().stdout;
+    for words in ["[deployments.intents]", "are watched", "need a restart", "POINTSMAN_LOG"] {
+        assert!(help.contains(words), "{words}:\n{help}");
+    }
+}
