@@ -1,5 +1,6 @@
 //! Decisions as they are answered and logged.
 
+use pointsman::policy::AvailableRoutes;
 use pointsman::{Decision, Policy};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use utoipa::ToSchema;
@@ -36,7 +37,9 @@ pub(crate) struct Answer<'a> {
     /// The expected cost of each action; null where labels only bound it.
     #[schema(value_type = std::collections::BTreeMap<String, Option<f64>>)]
     pub(crate) costs: Costs<'a>,
-    /// By how much the action is cheaper than the next-best one; null if there is no other. Negative if the best one could not be taken.
+    /// The expected cost of the next-best action minus that of the action: by how much it is cheaper. Null if there is no other. Negative if
+    /// the oracle of the best action is unavailable: what taking this action instead of the one `wanted` costs, with a minus sign. In shadow
+    /// mode it is that of `would`.
     pub(crate) margin: Option<f64>,
     /// Why: `easy`, `hard`, `ambiguous`, `sparse` or `degraded`.
     pub(crate) reason: &'a str,
@@ -90,7 +93,7 @@ pub(crate) struct Explanation<'a> {
     pub(crate) rows: usize,
     /// Where these rows come from: the `cell`, rows of the same `confidence`, or `all` rows.
     pub(crate) level: &'a str,
-    /// The action that comes next.
+    /// The action that comes next: the best of those that can be taken, without the one that was. In shadow mode it comes after `would`.
     pub(crate) next_best: Option<String>,
     /// The number of trees that the costs were averaged over, if the router has a forest.
     pub(crate) trees: Option<usize>,
@@ -127,20 +130,29 @@ impl<'a> Answer<'a> {
         }
     }
 
-    /// The same answer with an explanation.
-    pub(crate) fn explained(mut self, record: &Record, version: &'a Version) -> Self {
-        self.explanation = explanation(record, &version.policy);
+    /// The same answer with an explanation, while these routes can be taken.
+    pub(crate) fn explained(mut self, record: &Record, version: &'a Version, available: &AvailableRoutes) -> Self {
+        self.explanation = explanation(record, &version.policy, available);
         self
     }
 }
 
-fn explanation<'a>(record: &Record, policy: &'a Policy) -> Option<Explanation<'a>> {
-    let decision = policy.decide_with(&record.prediction, &record.features).ok()?;
+fn explanation<'a>(record: &Record, policy: &'a Policy, available: &AvailableRoutes) -> Option<Explanation<'a>> {
+    let decision = policy.decide_with(&record.prediction, &record.features).ok()?.among(available);
+    let taken = record.outcome.would.unwrap_or(record.outcome.action);
+    // What was taken may differ from what would be taken now: by a random draw at the margin of a limit, or because other routes could be
+    // taken then. The best action of now comes next in that case.
+    let next_best = match decision.code() {
+        _ if taken == UNDETERMINED => None,
+        Some(code) if code == usize::from(taken) => decision.next_best_among(available),
+        Some(_) => Some(decision.action()),
+        None => None,
+    };
     Some(Explanation {
         cell_name: policy.cells().name(decision.cell(), policy.classes()),
         rows: decision.rows(),
         level: decision.level().name(),
-        next_best: decision.next_best().map(|action| action.to_string()),
+        next_best: next_best.map(|action| action.to_string()),
         trees: decision.trees(),
         unit: policy.task().loss().unit(),
     })

@@ -53,11 +53,29 @@ impl Default for Limits {
 impl Limits {
     pub(crate) fn check_rows(&self, rows: usize) -> Result<(), Problem> {
         if rows > self.rows {
-            let detail = format!("{rows} queries in one request: send at most {}", self.rows);
-            return Err(Problem::new(Kind::TooLarge, detail).at("/rows"));
+            let detail = format!("{rows} queries in one request: send at most {} (rows of [limits])", self.rows);
+            return Err(Problem::new(Kind::TooLarge, detail));
         }
         Ok(())
     }
+
+    /// The refusal of a body that is too large.
+    pub(crate) fn large_body(&self) -> Problem {
+        let detail = format!("the body is larger than {}: that is body_megabytes of [limits]", megabytes(self.body));
+        Problem::new(Kind::TooLarge, detail)
+    }
+
+    /// The refusal of an upload that is too large.
+    pub(crate) fn large_upload(&self) -> Problem {
+        let detail =
+            format!("the upload is larger than {}: that is upload_megabytes of [limits]", megabytes(self.upload));
+        Problem::new(Kind::TooLarge, detail)
+    }
+}
+
+/// A size in words.
+fn megabytes(bytes: usize) -> String {
+    format!("{} MiB ({bytes} bytes)", bytes >> 20)
 }
 
 /// What is done with a decision that cannot be committed.
@@ -161,6 +179,12 @@ impl App {
         let changed = self.store.change(change, by.to_owned()).await?;
         self.deployments.refresh().await?;
         Ok(changed)
+    }
+
+    /// Whether requests need a key.
+    #[must_use]
+    pub fn needs_key(&self) -> bool {
+        self.access == Access::Keys || self.deployments.now().has_had_keys
     }
 
     /// From now on `/readyz` says that the service shuts down.
@@ -295,7 +319,11 @@ impl Api {
             );
             Problem::new(Kind::Timeout, detail)
         })?;
-        Ok(if response.status().is_client_error() { refusals::as_problem(response).await } else { response })
+        Ok(if response.status().is_client_error() {
+            refusals::as_problem(response, &self.limits).await
+        } else {
+            response
+        })
     }
 }
 

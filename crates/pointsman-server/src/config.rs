@@ -14,6 +14,12 @@ use crate::store::{Mode, StoreUrl, StoreUrlError};
 /// Sections whose keys environment variables may set: `POINTSMAN_SERVER_LISTEN` sets `listen` of `[server]`.
 const SECTIONS: [&str; 4] = ["server", "store", "retention", "limits"];
 
+/// What the names of variables begin with.
+const PREFIX: &str = "POINTSMAN_";
+
+/// What follows it in variables that are no settings of the service: of its log, of its clients, and of tests and benchmarks.
+const OTHER_VARIABLES: [&str; 8] = ["LOG", "URL", "KEY", "PYTHON", "DATA", "BIN", "DAMAGE", "WRITE_API"];
+
 /// The largest number of rows or megabytes.
 const MAX_SIZE: u64 = 1 << 30;
 
@@ -177,13 +183,93 @@ pub enum ConfigError {
     },
     /// The address is not on this machine alone, and anybody could use it.
     #[error(
-        "{0} is not a loopback address: make a key first (`pointsman keys add NAME --scope admin`), and set public_url of [server] to the \
+        "{0} is not a loopback address: make a key first (`pointsman keys add NAME --scope admin`, with --new-store before the first start), and set public_url of [server] to the \
          https address of the proxy that ends TLS"
     )]
     Exposed(SocketAddr),
 }
 
+/// Where a configuration comes from: a file and the environment, and flags, which go before both.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct ConfigSource {
+    /// The file.
+    pub path: Option<PathBuf>,
+    /// The address of the store.
+    pub store: Option<String>,
+    /// The address to listen on.
+    pub listen: Option<SocketAddr>,
+}
+
+impl ConfigSource {
+    /// A file, or no file.
+    #[must_use]
+    pub fn new(path: Option<PathBuf>) -> Self {
+        Self { path, ..Self::default() }
+    }
+
+    /// With the address of the store, if it is given.
+    #[must_use]
+    pub fn store(self, store: Option<String>) -> Self {
+        Self { store, ..self }
+    }
+
+    /// With the address to listen on, if it is given.
+    #[must_use]
+    pub fn listen(self, listen: Option<SocketAddr>) -> Self {
+        Self { listen, ..self }
+    }
+
+    /// Reads the configuration.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or a value cannot be used; the message names it.
+    pub fn load(&self) -> Result<Config, ConfigError> {
+        let mut config = Config::load(self.path.as_deref(), std::env::vars())?;
+        if let Some(store) = &self.store {
+            config = config.with_store(store)?;
+        }
+        config.server.listen = self.listen.unwrap_or(config.server.listen);
+        Ok(config)
+    }
+}
+
+/// The variables that look as if they set something of the service, and set nothing.
+pub(crate) fn unknown_variables(names: impl IntoIterator<Item = String>) -> Vec<String> {
+    let is_known = |rest: &str| {
+        let is_setting = SECTIONS.iter().any(|section| rest.to_lowercase().starts_with(&format!("{section}_")));
+        is_setting || OTHER_VARIABLES.contains(&rest) || rest.starts_with("TEST_")
+    };
+    let mut unknown: Vec<String> =
+        names.into_iter().filter(|name| name.strip_prefix(PREFIX).is_some_and(|rest| !is_known(rest))).collect();
+    unknown.sort();
+    unknown
+}
+
 impl Config {
+    /// The settings that differ from those of a service that runs and that it cannot change, as in `listen of [server]`.
+    #[must_use]
+    pub fn settings_for_restart(&self, running: &Self) -> Vec<&'static str> {
+        let ServerConfig { listen, public_url, on_log_failure } = &self.server;
+        let StoreConfig { url, durability, queue_rows, segment_megabytes } = &self.store;
+        let LimitsConfig { body_megabytes, upload_megabytes, rows, time } = &self.limits;
+        let (server, store, limits) = (&running.server, &running.store, &running.limits);
+        let settings = [
+            ("listen of [server]", *listen != server.listen),
+            ("public_url of [server]", *public_url != server.public_url),
+            ("on_log_failure of [server]", *on_log_failure != server.on_log_failure),
+            ("url of [store]", *url != store.url),
+            ("durability of [store]", *durability != store.durability),
+            ("queue_rows of [store]", *queue_rows != store.queue_rows),
+            ("segment_megabytes of [store]", *segment_megabytes != store.segment_megabytes),
+            ("body_megabytes of [limits]", *body_megabytes != limits.body_megabytes),
+            ("upload_megabytes of [limits]", *upload_megabytes != limits.upload_megabytes),
+            ("rows of [limits]", *rows != limits.rows),
+            ("time of [limits]", *time != limits.time),
+        ];
+        settings.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name).collect()
+    }
+
     /// Reads a configuration file, if there is one, and the environment's variables.
     ///
     /// # Errors
@@ -221,7 +307,7 @@ impl Config {
         let mut table: toml::Table = text.parse().map_err(|e: toml::de::Error| refuse(origin, with_line(&e, text)))?;
         let mut changed = None;
         for (name, value) in variables {
-            let Some(rest) = name.strip_prefix("POINTSMAN_").map(str::to_lowercase) else { continue };
+            let Some(rest) = name.strip_prefix(PREFIX).map(str::to_lowercase) else { continue };
             let Some((section, key)) = SECTIONS
                 .iter()
                 .find_map(|section| Some((*section, rest.strip_prefix(section)?.strip_prefix('_')?.to_owned())))
@@ -376,6 +462,31 @@ mod tests {
             let error = parse(text, variables).unwrap_err();
             assert!(error.contains(wanted), "{error}");
         }
+    }
+
+    #[test]
+    fn variables_that_set_nothing_are_found() {
+        let names = [
+            "POINTSMAN_LISTEN",
+            "POINTSMAN_SERVER_LISTEN",
+            "POINTSMAN_LOG",
+            "POINTSMAN_KEY",
+            "POINTSMAN_TEST_POSTGRES",
+            "POINTSMAN_STOREURL",
+            "HOME",
+        ];
+        assert_eq!(unknown_variables(names.map(str::to_owned)), ["POINTSMAN_LISTEN", "POINTSMAN_STOREURL"]);
+    }
+
+    #[test]
+    fn settings_that_need_a_restart_are_named() {
+        let running = parse("[limits]\nrows = 7\n[retention]\ninputs = \"2h\"\n", &[]).unwrap();
+        let text = "[server]\nlisten = \"127.0.0.1:1\"\n[store]\nurl = \"sqlite:other.db\"\n[limits]\nrows = 8\ntime = \"1s\"\n";
+        let names = ["listen of [server]", "url of [store]", "rows of [limits]", "time of [limits]"];
+        assert_eq!(parse(text, &[]).unwrap().settings_for_restart(&running), names);
+        assert!(running.settings_for_restart(&running).is_empty());
+        let password = |password: &str| parse("", &[("POINTSMAN_STORE_URL", &format!("postgres://u:{password}@h/d"))]);
+        assert_eq!(password("a").unwrap().settings_for_restart(&password("b").unwrap()), ["url of [store]"]);
     }
 
     #[test]

@@ -56,7 +56,10 @@ impl Names {
         let of_lists = [("classes", &self.classes, &from.classes), ("features", &self.features, &from.features)]
             .into_iter()
             .filter(|(_, new, old)| new != old)
-            .map(|(what, new, old)| format!("the {what} {} instead of {}", listed(new), listed(old)));
+            .map(|(what, new, old)| match new.as_slice() {
+                [] => format!("no {what} instead of {}", listed(old)),
+                new => format!("the {what} {} instead of {}", listed(new), listed(old)),
+            });
         let parts: Vec<String> = of_lists.collect();
         (!parts.is_empty()).then(|| parts.join(" and "))
     }

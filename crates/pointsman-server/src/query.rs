@@ -207,7 +207,7 @@ impl QueryBody {
                 let reason = format!("the router uses features: give {}", wanted.join(", "));
                 return Err(BadField::new("/features", reason));
             }
-            Some(given) => in_order(given.only(wanted), wanted, "/features", "feature")?,
+            Some(given) => in_order(given.only_features(wanted), wanted, "/features", "feature")?,
         };
         let features = features.into_iter().map(|value| value.unwrap_or(f64::NAN)).collect();
         let tags = self.tags.map(stored_tags).transpose()?.flatten();
@@ -217,10 +217,20 @@ impl QueryBody {
 }
 
 impl Numbers {
-    /// The numbers of these names; others are of no use to the router, and callers may send them.
-    fn only(self, names: &[String]) -> Self {
+    /// The numbers of these features; others are of no use to the router, and callers may send them. A name may have the `x_` of columns
+    /// of tables before it.
+    fn only_features(self, names: &[String]) -> Self {
+        let known = |name: String| {
+            let is_known = |name: &str| names.iter().any(|known| known == name);
+            if is_known(&name) {
+                return Some(name);
+            }
+            name.strip_prefix("x_").filter(|name| is_known(name)).map(str::to_owned)
+        };
         match self {
-            Self::Map(entries) => Self::Map(entries.into_iter().filter(|(name, _)| names.contains(name)).collect()),
+            Self::Map(entries) => {
+                Self::Map(entries.into_iter().filter_map(|(name, number)| Some((known(name)?, number))).collect())
+            }
             // Without names, features that no cell depends on cannot be told apart.
             list @ Self::List(_) => list,
         }
@@ -243,6 +253,9 @@ pub(crate) fn check_id(id: Option<&str>) -> Result<(), BadField> {
 fn in_order(numbers: Numbers, names: &[String], at: &str, what: &str) -> Result<Vec<Option<f64>>, BadField> {
     let entries = match numbers {
         Numbers::List(list) if list.len() == names.len() => return Ok(list),
+        Numbers::List(_) if names.is_empty() => {
+            return Err(BadField::new(at, format!("the router uses no {what}s: leave the list out")));
+        }
         Numbers::List(list) => {
             let plural = if what == "class" { "classes" } else { "features" };
             let (given, wanted) = (list.len(), names.len());
@@ -292,6 +305,7 @@ fn check_tags(Tags(tags): Tags) -> Result<String, BadField> {
 /// The field of a query that the core refused.
 pub(crate) fn bad_field(error: &pointsman::Error, policy: &Policy) -> BadField {
     use pointsman::Error;
+    use pointsman::error::ValueError;
     match error {
         Error::Value { column, reason, .. } => {
             let class =
@@ -302,6 +316,11 @@ pub(crate) fn bad_field(error: &pointsman::Error, policy: &Policy) -> BadField {
                     Some(name) => format!("/features/{}", step(name)),
                     None => "/probs".to_owned(),
                 },
+            };
+            let reason = match reason {
+                // A feature that is null or not a number has not been given.
+                ValueError::Feature { value } if value.is_nan() => &ValueError::MissingFeature,
+                other => other,
             };
             BadField::new(pointer, reason.to_string())
         }

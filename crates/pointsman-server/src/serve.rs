@@ -11,14 +11,15 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
-use tokio::net::TcpListener;
+use pointsman::error::printable;
+use tokio::net::TcpSocket;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::api::access::Access;
 use crate::api::versions::Compiled;
 use crate::app::{App, Settings, app};
 use crate::clock::Time;
-use crate::config::{Config, ConfigError, DeploymentConfig, Durability};
+use crate::config::{Config, ConfigError, ConfigSource, DeploymentConfig, Durability, unknown_variables};
 use crate::deployment::{Deployment, LoadError};
 use crate::metrics::Metrics;
 use crate::stalled::WriteLimited;
@@ -26,6 +27,9 @@ use crate::store::{self, Change, Sha256, Store, StoreError};
 
 /// How long open requests may take to finish after the signal to stop.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Connections that may wait to be accepted.
+const MAX_WAITING_CONNECTIONS: u32 = 1024;
 
 /// How often the configuration's files are looked at, and changes made by others are read.
 const WATCH_INTERVAL: Duration = Duration::from_millis(500);
@@ -73,6 +77,16 @@ pub enum ServeError {
     Io(#[from] std::io::Error),
 }
 
+/// Warns of variables that look like settings and set nothing.
+fn warn_of_variables() {
+    for name in unknown_variables(std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned())) {
+        tracing::warn!(
+            "the variable {} sets nothing: settings are named by their section and key, as in POINTSMAN_SERVER_LISTEN",
+            printable(&name)
+        );
+    }
+}
+
 /// Lets the process open as many files as it may: every connection needs one, and the soft limit is often 1,024.
 fn raise_file_limit() {
     let raised = rlimit::increase_nofile_limit(u64::MAX);
@@ -102,16 +116,34 @@ async fn open_store(config: &Config, metrics: &Metrics) -> Result<Arc<dyn Store>
     config.store.url.open(settings).await
 }
 
-/// Runs the service until a signal ends it. `started` is called once it listens.
+/// Takes an address without listening there yet: until the service is ready, connections are refused.
+fn take_address(address: SocketAddr) -> std::io::Result<TcpSocket> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // A restart need not wait until the system has forgotten the connections of before. A port where others listen stays taken.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    Ok(socket)
+}
+
+/// Runs the service until a signal ends it. `source` is where its configuration came from, and is read again when it changes. `started` is
+/// called once it listens.
 ///
 /// # Errors
 /// If it cannot start; not because of anything that a request contains.
 pub async fn serve(
     config: Config,
-    path: Option<PathBuf>,
+    source: ConfigSource,
     started: impl FnOnce(&Arc<App>, SocketAddr),
 ) -> Result<(), ServeError> {
+    warn_of_variables();
     raise_file_limit();
+    if !config.store.url.exists().await? {
+        config.check_exposure(false)?;
+    }
+    // Before the store is opened, so that a start on a taken port leaves no new one behind.
+    let address = config.server.listen;
+    let unusable = |source| ServeError::Listen { address, source };
+    let socket = take_address(address).map_err(unusable)?;
     let metrics = Arc::new(Metrics::default());
     let store = open_store(&config, &metrics).await?;
     let has_keys = store.registry().await?.keys.iter().any(|key| !key.disabled);
@@ -123,13 +155,13 @@ pub async fn serve(
     settings.on_log_failure = config.server.on_log_failure;
     let state = App::start(Arc::clone(&store), settings, metrics).await?;
     // Noted before the files are read, so that no change is missed.
-    let seen = modified(&config, path.as_deref());
+    let seen = modified(&config, source.path.as_deref());
     apply(&state, &config).await?;
     // Also for the head of a request, which ends idle connections, and for a client that takes no bytes of its answer.
-    let (address, limit) = (config.server.listen, config.limits.time);
-    let listener = TcpListener::bind(address).await.map_err(|source| ServeError::Listen { address, source })?;
+    let limit = config.limits.time;
+    let listener = socket.listen(MAX_WAITING_CONNECTIONS).map_err(unusable)?;
     let mut signals = Signals::new()?;
-    let background = tokio::spawn(watch(Arc::clone(&state), config, path, seen, signal(SignalKind::hangup())?));
+    let background = tokio::spawn(watch(Arc::clone(&state), config, source, seen, signal(SignalKind::hangup())?));
     started(&state, listener.local_addr()?);
     let connections = GracefulShutdown::new();
     let api = app(&state);
@@ -194,8 +226,10 @@ impl Signals {
     }
 }
 
-/// Makes the deployments of a configuration: a new version of each whose files have changed since it was applied last.
-async fn apply(app: &App, config: &Config) -> Result<(), ServeError> {
+/// Makes the deployments of a configuration: a new version of each whose files have changed since it was applied last. Returns what those
+/// that have changed are now, in words.
+async fn apply(app: &App, config: &Config) -> Result<Vec<String>, ServeError> {
+    let mut changes = Vec::new();
     for (name, deployment) in &config.deployments {
         let refuse = |reason: String| ServeError::Deployment { name: name.clone(), reason };
         let read = |path: &Option<PathBuf>| -> Result<Option<Vec<u8>>, ServeError> {
@@ -224,8 +258,18 @@ async fn apply(app: &App, config: &Config) -> Result<(), ServeError> {
         if let Some(difference) = now.zip(before).and_then(|(now, before)| now.difference(&before)) {
             tracing::warn!(deployment = name, "requests are read differently from now on: there are {difference}");
         }
+        changes.extend(app.deployments.find(name).map(|deployment| described(&deployment)));
     }
-    Ok(())
+    Ok(changes)
+}
+
+/// A deployment's version and mode, in words.
+fn described(deployment: &Deployment) -> String {
+    let (name, mode) = (&deployment.stored.name, deployment.mode().name());
+    match deployment.stored.active() {
+        Some(version) => format!("{name} has version {version}, mode {mode}"),
+        None => format!("{name} has no active version, mode {mode}"),
+    }
 }
 
 /// The hash of a deployment's files and of this release. Compiling takes longer than hashing, so that a start with known files is quick.
@@ -256,7 +300,8 @@ fn modified(config: &Config, path: Option<&Path>) -> Modified {
 }
 
 /// Reads the configuration again when it changes or SIGHUP comes, follows changes that other processes make, and deletes what has expired.
-async fn watch(app: Arc<App>, mut config: Config, path: Option<PathBuf>, mut seen: Modified, mut hangup: Signal) {
+async fn watch(app: Arc<App>, mut config: Config, source: ConfigSource, mut seen: Modified, mut hangup: Signal) {
+    let (path, running) = (source.path.as_deref(), config.clone());
     let mut ticks = tokio::time::interval(WATCH_INTERVAL);
     let mut pruned: Option<tokio::time::Instant> = None;
     let mut failure = None;
@@ -266,16 +311,18 @@ async fn watch(app: Arc<App>, mut config: Config, path: Option<PathBuf>, mut see
             () = app.store.changed() => false,
             _ = hangup.recv() => true,
         };
-        let now = modified(&config, path.as_deref());
-        if is_asked || now != seen {
-            match reload(&app, path.as_deref()).await {
-                Ok(new) => {
+        let now = modified(&config, path);
+        if is_asked && path.is_none() {
+            tracing::info!("SIGHUP: there is no configuration file to read again; --config names one");
+        } else if is_asked || now != seen {
+            match reload(&app, &source).await {
+                Ok((new, changes)) => {
                     // Files that changed while they were read are read again at the next look.
-                    let fresh = modified(&new, path.as_deref());
-                    seen = if modified(&config, path.as_deref()) == now { fresh } else { Vec::new() };
+                    let fresh = modified(&new, path);
+                    seen = if modified(&config, path) == now { fresh } else { Vec::new() };
                     config = new;
                     app.set_reload_error(None);
-                    tracing::info!("the configuration was read again");
+                    note_reload(&changes, &config.settings_for_restart(&running));
                 }
                 Err(error) => {
                     seen = now;
@@ -311,8 +358,19 @@ async fn watch(app: Arc<App>, mut config: Config, path: Option<PathBuf>, mut see
     }
 }
 
-async fn reload(app: &App, path: Option<&Path>) -> Result<Config, ServeError> {
-    let config = Config::load(path, std::env::vars())?;
-    apply(app, &config).await?;
-    Ok(config)
+/// Reads the configuration, and returns it with what has changed by it.
+async fn reload(app: &App, source: &ConfigSource) -> Result<(Config, Vec<String>), ServeError> {
+    let config = source.load()?;
+    let changes = apply(app, &config).await?;
+    Ok((config, changes))
+}
+
+/// Logs what a configuration that was read again has changed, and what it has not.
+fn note_reload(changes: &[String], for_restart: &[&str]) {
+    let changes = if changes.is_empty() { "no deployment has changed".to_owned() } else { changes.join("; ") };
+    tracing::info!("the configuration was read again: {changes}");
+    if !for_restart.is_empty() {
+        let settings = for_restart.join(", ");
+        tracing::warn!("these settings have changed and hold after a restart only: {settings}");
+    }
 }

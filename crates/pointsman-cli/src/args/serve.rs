@@ -19,7 +19,15 @@ pub(crate) struct ServiceArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Every decision is committed to the log before it is answered. Variables such as \
-POINTSMAN_SERVER_LISTEN or POINTSMAN_STORE_URL override the configuration file.
+POINTSMAN_SERVER_LISTEN or POINTSMAN_STORE_URL override the configuration file; \
+POINTSMAN_LOG=debug writes more log lines, POINTSMAN_LOG=warn fewer.
+
+A configuration file needs no more than this; paths are relative to it:
+  [deployments.intents]
+  router = \"router.safetensors\"
+  task = \"task.toml\"
+The file and the files that it names are watched: when one of them changes, its \
+deployment gets a new version, which is activated. Other settings need a restart.
 
 Examples:
   pointsman serve

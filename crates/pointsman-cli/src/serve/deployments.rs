@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use pointsman_server::clock::Time;
 use serde_json::{Value, json};
 
 use super::client::Client;
@@ -9,6 +10,7 @@ use super::decisions::encoded;
 use crate::args::{DeploymentsCommand, ModeArg, VersionsCommand};
 use crate::failure::Hint;
 use crate::json;
+use crate::render::printable;
 use crate::render::style::{BOLD, DIM, GOOD, PLAIN};
 use crate::render::table::Grid;
 
@@ -137,15 +139,54 @@ fn list_deleted(answer: &Value) -> std::io::Result<()> {
 
 fn list_versions(answer: &Value) -> std::io::Result<()> {
     let mut out = anstream::stdout().lock();
-    let mut grid = Grid::new().number("version").text("state").text("router").text("policy");
+    let mut grid = Grid::new()
+        .number("version")
+        .text("state")
+        .text("added")
+        .text("loss")
+        .text("prices")
+        .text("router")
+        .text("policy");
     for version in answer["versions"].as_array().into_iter().flatten() {
         let is_active = version["active"] == true;
         let short =
             |field: &str| version[field].as_str().map_or_else(String::new, |hash| hash.chars().take(12).collect());
         let state = if is_active { "active" } else { "" };
         let style = if is_active { GOOD } else { DIM };
-        let cells = [version["version"].to_string(), state.to_owned(), short("router"), short("policy")];
+        let [loss, prices] = task_in_short(version["task"].as_str().unwrap_or_default());
+        let cells = [
+            version["version"].to_string(),
+            state.to_owned(),
+            version["created"].as_i64().map_or_else(String::new, minute),
+            loss,
+            prices,
+            short("router"),
+            short("policy"),
+        ];
         grid.row(cells.map(|text| (text, style)).to_vec());
     }
     grid.write(&mut out)
+}
+
+/// The minute of a time in microseconds since 1970, as in `2026-01-31 12:00`, in UTC.
+fn minute(created: i64) -> String {
+    let time = Time(created).to_string();
+    time.get(..16).unwrap_or(&time).replace('T', " ")
+}
+
+/// The longest loss of a task in a list, in characters.
+const MAX_LOSS_CHARACTERS: usize = 30;
+
+/// The loss of a task, and the prices of its routes and of abstaining.
+fn task_in_short(text: &str) -> [String; 2] {
+    let Ok(task) = pointsman_table::parse_task(text) else { return ["unreadable".to_owned(), String::new()] };
+    let routes = task.routes().iter().map(|route| format!("{} {}", printable(route.name()), route.price()));
+    let abstain = task.abstain_price().map(|price| format!("abstain {price}"));
+    // A cost matrix is as long as it has numbers.
+    let (loss, width) = (printable(&task.loss().to_string()), MAX_LOSS_CHARACTERS);
+    let loss = match loss.char_indices().nth(width) {
+        Some((end, _)) => format!("{}…", &loss[..end]),
+        None => loss,
+    };
+    [loss, routes.chain(abstain).collect::<Vec<_>>().join(", ")]
 }

@@ -49,7 +49,7 @@ pub(crate) fn run(command: &KeysCommand) -> anyhow::Result<()> {
             wait(config.store.url.change(change, BY))?;
             let mut err = anstream::stderr().lock();
             if is_first {
-                writeln!(err, "From now on every request needs a key, also on a loopback address.")?;
+                writeln!(err, "Within a second every request needs a key, also on a loopback address.")?;
                 if !args.scope.iter().any(|scope| scope == Scope::Admin.name()) {
                     writeln!(err, "No key may administer the service yet: add one with --scope admin.")?;
                 }
@@ -67,7 +67,9 @@ pub(crate) fn run(command: &KeysCommand) -> anyhow::Result<()> {
         KeysCommand::Disable(args) => {
             let config = configuration(&args.service)?;
             wait(config.store.url.change(Change::DisableKey { name: args.name.clone() }, BY))?;
-            writeln!(anstream::stdout().lock(), "{GOOD}disabled{GOOD:#} {BOLD}{}{BOLD:#}", args.name)?;
+            let name = &args.name;
+            let then = "a running service refuses it within a second";
+            writeln!(anstream::stdout().lock(), "{GOOD}disabled{GOOD:#} {BOLD}{name}{BOLD:#}; {then}")?;
             if wait(config.store.url.registry())?.keys.iter().all(|key| key.disabled) {
                 let mut err = anstream::stderr().lock();
                 writeln!(err, "No key is left: every request is refused until `pointsman keys add` makes one.")?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use pointsman_server::App;
-use pointsman_server::config::Config;
+use pointsman_server::config::{Config, ConfigSource};
 use tracing_subscriber::EnvFilter;
 
 use crate::args::{LogFormat, ServeArgs, ServiceArgs};
@@ -20,15 +20,12 @@ const MIN_THREADS: usize = 2;
 const LOG_VARIABLE: &str = "POINTSMAN_LOG";
 
 pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
-    let mut config = configuration(&args.service)?;
-    if let Some(listen) = args.listen {
-        config.server.listen = listen;
-    }
+    let source = config_source(&args.service).listen(args.listen);
+    let config = source.load()?;
     start_log(args.log_format);
     let threads = std::thread::available_parallelism().map_or(MIN_THREADS, |count| count.get().max(MIN_THREADS));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build();
     let runtime = runtime.context("no threads for the service")?;
-    let path = args.service.config.clone();
     // Without its password.
     let store = config.store.url.to_string();
     let is_new = !runtime.block_on(config.store.url.exists())?;
@@ -36,16 +33,16 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
         // A closed standard output does not stop the service.
         let _ = welcome(app, address, &store, is_new);
     };
-    Ok(runtime.block_on(pointsman_server::serve(config, path, started))?)
+    Ok(runtime.block_on(pointsman_server::serve(config, source, started))?)
 }
 
 /// The configuration file, the environment and the flags that name the store.
 pub(super) fn configuration(args: &ServiceArgs) -> anyhow::Result<Config> {
-    let mut config = Config::load(args.config.as_deref(), std::env::vars())?;
-    if let Some(store) = &args.store {
-        config = config.with_store(store)?;
-    }
-    Ok(config)
+    Ok(config_source(args).load()?)
+}
+
+fn config_source(args: &ServiceArgs) -> ConfigSource {
+    ConfigSource::new(args.config.clone()).store(args.store.clone())
 }
 
 fn start_log(format: LogFormat) {
@@ -75,18 +72,24 @@ fn welcome(app: &App, address: SocketAddr, store: &str, is_new: bool) -> std::io
         let name = &deployment.stored.name;
         match &deployment.active {
             None => writeln!(out, "  {BOLD}{name}{BOLD:#}: no version yet")?,
-            Some(version) => writeln!(
-                out,
-                "  {BOLD}{name}{BOLD:#}: version {}, {}, {} classes, {}",
-                version.number,
-                deployment.mode().name(),
-                version.policy.classes().len(),
-                version.names.actions.join(", "),
-            )?,
+            Some(version) => {
+                let (number, mode, classes) =
+                    (version.number, deployment.mode().name(), version.policy.classes().len());
+                let unavailable = &deployment.stored.unavailable;
+                let action = |action: &String| match action.strip_prefix("route:") {
+                    Some(oracle) if unavailable.contains(oracle) => format!("{action} (unavailable)"),
+                    _ => action.clone(),
+                };
+                let actions: Vec<String> = version.names.actions.iter().map(action).collect();
+                let actions = actions.join(", ");
+                writeln!(out, "  {BOLD}{name}{BOLD:#}: version {number}, {mode}, {classes} classes, {actions}")?;
+            }
         }
     }
     let active = deployments.iter().find_map(|deployment| Some((&deployment.stored.name, deployment.active.as_ref()?)));
-    writeln!(out, "{DIM}try:{DIM:#}")?;
+    let key = if app.needs_key() { " -H 'authorization: Bearer pk_…'" } else { "" };
+    let needed = if key.is_empty() { "" } else { " with a key, which requests need (`pointsman keys add` makes one)" };
+    writeln!(out, "{DIM}try{needed}:{DIM:#}")?;
     match active {
         Some((name, version)) => {
             let classes = version.policy.classes().len();
@@ -98,13 +101,13 @@ fn welcome(app: &App, address: SocketAddr, store: &str, is_new: bool) -> std::io
                 if values.is_empty() { String::new() } else { format!(", \"features\": {{{}}}", values.join(", ")) };
             writeln!(
                 out,
-                "  curl http://{address}/v1/deployments/{name}/decide -H 'content-type: application/json' \\"
+                "  curl http://{address}/v1/deployments/{name}/decide{key} -H 'content-type: application/json' \\"
             )?;
             writeln!(out, "      -d '{{\"probs\": [{}]{features}}}'", probs.join(", "))?;
         }
         None => {
-            writeln!(out, "  curl -X PUT http://{address}/v1/deployments/intents")?;
-            writeln!(out, "  curl http://{address}/v1/deployments/intents/versions \\")?;
+            writeln!(out, "  curl -X PUT http://{address}/v1/deployments/intents{key}")?;
+            writeln!(out, "  curl http://{address}/v1/deployments/intents/versions{key} \\")?;
             writeln!(out, "      -F router=@router.safetensors -F task=@task.toml -F activate=true")?;
         }
     }

@@ -42,6 +42,7 @@ mod second_round;
 mod secrets;
 #[cfg(all(unix, feature = "serve"))]
 mod serve;
+mod serve_messages;
 mod show;
 #[cfg(all(unix, feature = "serve"))]
 mod slow_clients;

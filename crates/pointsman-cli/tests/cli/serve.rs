@@ -186,7 +186,7 @@ fn without_a_service_the_client_says_how_to_start_one() {
 }
 
 /// A folder with a configuration of the deployment `d`, and the files that it names.
-fn configured(setting: &str) -> TempDir {
+pub(crate) fn configured(setting: &str) -> TempDir {
     let folder = workshop();
     let config = format!("[deployments.d]\nrouter = \"router.safetensors\"\ntask = \"task.toml\"\n{setting}\n");
     fs::write(folder.path().join("task.toml"), TASK).unwrap();

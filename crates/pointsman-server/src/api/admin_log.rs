@@ -61,8 +61,10 @@ pub(crate) async fn list(
     Query(params): Query<AdminLogParams>,
 ) -> Result<Response, Problem> {
     let limit = page_size(params.limit)?;
-    let entries = app.store.admin_log(params.after.unwrap_or(0), limit).await?;
-    let next = entries.last().filter(|_| entries.len() == limit).map(|entry| entry.number);
+    let mut entries = app.store.admin_log(params.after.unwrap_or(0), limit + 1).await?;
+    let has_more = entries.len() > limit;
+    entries.truncate(limit);
+    let next = entries.last().filter(|_| has_more).map(|entry| entry.number);
     let view = |entry: AdminEntry| AdminEntryView { time: Time(entry.at).to_string(), entry };
     Ok(json(&AdminLogPage { entries: entries.into_iter().map(view).collect(), next }))
 }

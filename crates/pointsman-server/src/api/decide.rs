@@ -7,20 +7,22 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::response::Response;
 use pointsman::Policy;
+use pointsman::policy::AvailableRoutes;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use super::access::{Caller, Decider};
 use super::extract::{self, ContentType, Path};
+use super::object::{FromObject, Object};
 use super::problem::{Kind, Problem};
-use super::{formats, json, parse_json};
+use super::{formats, json, parse_object};
 use crate::answer::{Answer, outcome};
 use crate::app::App;
 use crate::clock::Time;
 use crate::deployment::{Deployment, Version};
 use crate::query::{self, Numbers, Query, QueryBody, Tags, bad_field};
-use crate::store::{Appended, Outcome, Record, StoreError};
+use crate::store::{Appended, Outcome, Record, StoreError, StoredDeployment};
 
 /// What a request to decide contains: one query, or `rows` of queries.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -48,13 +50,22 @@ pub(crate) struct DecideBody {
     input: Option<Box<serde_json::value::RawValue>>,
     /// Several queries, which are decided together, all or none.
     #[serde(default)]
-    rows: Option<Vec<QueryBody>>,
+    #[schema(value_type = Option<Vec<QueryBody>>)]
+    rows: Option<Vec<Object<QueryBody>>>,
     /// Whether the answer has an explanation.
     #[serde(default)]
     explain: bool,
     /// Whether the decision is not logged.
     #[serde(default)]
     dry_run: bool,
+}
+
+impl FromObject for DecideBody {
+    const EXAMPLE: &'static str = "{\"probs\": […]}; several queries go into rows";
+}
+
+impl FromObject for QueryBody {
+    const EXAMPLE: &'static str = "{\"probs\": […]}";
 }
 
 /// How a request wants its queries decided, whatever the format of its body.
@@ -87,6 +98,7 @@ pub(crate) struct Options {
 /// Queries of one request, decided by one version.
 pub(crate) struct Decided {
     version: Arc<Version>,
+    deployment: Arc<Deployment>,
     records: Arc<Vec<Record>>,
     /// Earlier decisions on the same ids, by row, with the versions that made them.
     earlier: HashMap<usize, (Record, Arc<Version>)>,
@@ -102,11 +114,16 @@ impl Decided {
         })
     }
 
+    /// The routes of a version that can be taken. Those of an earlier one are not known.
+    fn available(&self, version: &Version) -> AvailableRoutes {
+        if version.number == self.version.number { self.deployment.available } else { AvailableRoutes::all() }
+    }
+
     /// The answers.
     pub(crate) fn answers(&self, options: Options) -> impl Iterator<Item = Answer<'_>> {
         self.iter().map(move |(record, version)| {
             let answer = Answer::new(record, &version.names, self.is_logged);
-            if options.explain { answer.explained(record, version) } else { answer }
+            if options.explain { answer.explained(record, version, &self.available(version)) } else { answer }
         })
     }
 }
@@ -166,16 +183,29 @@ pub(crate) async fn decide(
 pub(crate) fn active(app: &App, name: &str) -> Result<(Arc<Deployment>, Arc<Version>), Problem> {
     let now = app.deployments.now();
     let deployment = now.deployments.get(name).ok_or_else(|| Problem::no_deployment(name))?;
-    let version = deployment.active.as_ref().ok_or_else(|| {
-        let detail =
-            format!("deployment {name:?} has no active version: add one with POST /v1/deployments/{name}/versions");
-        Problem::new(Kind::Conflict, detail)
-    })?;
+    let version = deployment
+        .active
+        .as_ref()
+        .ok_or_else(|| Problem::new(Kind::Conflict, how_to_activate(name, &deployment.stored)))?;
     Ok((Arc::clone(deployment), Arc::clone(version)))
 }
 
+/// Says that a deployment has no active version, and how to get one.
+fn how_to_activate(name: &str, deployment: &StoredDeployment) -> String {
+    let numbers: Vec<String> = deployment.versions.iter().map(|version| version.number.to_string()).collect();
+    let Some(newest) = numbers.last() else {
+        return format!("deployment {name:?} has no version yet: add one with POST /v1/deployments/{name}/versions");
+    };
+    let has = if numbers.len() == 1 { "a version" } else { "versions" };
+    format!(
+        "deployment {name:?} has {has} ({}), and none is active: activate one with POST \
+         /v1/deployments/{name}/versions/{newest}/activate (`pointsman versions activate {name} {newest}`)",
+        numbers.join(", ")
+    )
+}
+
 async fn json_body(request: &DecideRequest<'_>, body: &[u8], asked: Options) -> Result<Response, Problem> {
-    let DecideBody { id, probs, features, tags, input, rows, explain, dry_run } = parse_json(body)?;
+    let DecideBody { id, probs, features, tags, input, rows, explain, dry_run } = parse_object(body)?;
     let options = Options { explain: explain || asked.explain, dry_run: dry_run || asked.dry_run };
     match (probs, rows) {
         (Some(probs), None) => {
@@ -189,8 +219,8 @@ async fn json_body(request: &DecideRequest<'_>, body: &[u8], asked: Options) -> 
                 let detail = "with rows, id, features, tags and input belong into each row";
                 return Err(Problem::invalid("/rows", detail));
             }
-            request.app.limits.check_rows(rows.len())?;
-            let query = |(row, body)| request.query(body, &format!("/rows/{row}"));
+            request.app.limits.check_rows(rows.len()).map_err(|problem| problem.at("/rows"))?;
+            let query = |(row, Object(body))| request.query(body, &format!("/rows/{row}"));
             let queries = rows.into_iter().enumerate().map(query).collect::<Result<Vec<_>, _>>()?;
             let decided = request.commit(queries, options, |row| format!("/rows/{row}")).await?;
             Ok(json(&Answers { rows: decided.answers(options).collect() }))
@@ -230,8 +260,13 @@ impl<'a> DecideRequest<'a> {
     ) -> Result<Decided, Problem> {
         let Self { app, version, deployment, caller } = self;
         let records = decide_queries(app, deployment, version, caller, queries, &pointer)?;
-        let mut decided =
-            Decided { version: Arc::clone(version), records, earlier: HashMap::new(), is_logged: !options.dry_run };
+        let mut decided = Decided {
+            version: Arc::clone(version),
+            deployment: Arc::clone(deployment),
+            records,
+            earlier: HashMap::new(),
+            is_logged: !options.dry_run,
+        };
         if options.dry_run {
             return Ok(decided);
         }

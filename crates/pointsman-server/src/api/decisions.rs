@@ -64,7 +64,7 @@ impl<'a> DecisionView<'a> {
 pub(crate) struct Page<'a> {
     /// The decisions, in the order of their ids.
     decisions: Vec<DecisionView<'a>>,
-    /// The id to give as `after` for the next page; null if this is the last one.
+    /// The id to give as `after` for the next page; null if this is the last one now. To follow the log, give the last `decision_id` instead.
     next: Option<Uuid>,
 }
 
@@ -160,10 +160,20 @@ pub(crate) async fn list(
     }
     query.limit = page_size(limit)?;
     let records = app.store.decisions(query.clone()).await?;
-    let next = records.last().filter(|_| query.is_full(&records)).map(|record| record.id);
+    let next = match records.last().filter(|_| query.is_full(&records)) {
+        Some(last) => has_more(&app, &query, last.id).await?.then_some(last.id),
+        None => None,
+    };
     let names = names_of(&app, &deployment, &records).await?;
     let views = records.iter().filter_map(|record| Some(DecisionView::new(record, names.get(&record.version)?, &name)));
     Ok(json(&Page { decisions: views.collect(), next }))
+}
+
+/// Whether there are decisions after this one.
+async fn has_more(app: &App, query: &LogQuery, after: Uuid) -> Result<bool, Problem> {
+    let mut next = query.clone();
+    (next.after, next.limit, next.with_inputs) = (Some(after), 1, false);
+    Ok(!app.store.decisions(next).await?.is_empty())
 }
 
 /// The names of the versions that made these decisions, by number.

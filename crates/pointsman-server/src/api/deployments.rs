@@ -11,8 +11,9 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::access::Caller;
 use super::extract::{Path, Query};
+use super::object::FromObject;
 use super::problem::{Kind, Problem};
-use super::{json, parse_json};
+use super::{json, parse_object};
 use crate::app::App;
 use crate::deployment::{Deployment, Names};
 use crate::store::{Change, Mode};
@@ -91,6 +92,14 @@ pub(crate) struct OracleBody {
     available: bool,
 }
 
+impl FromObject for DeploymentBody {
+    const EXAMPLE: &'static str = "{\"mode\": \"shadow\"}";
+}
+
+impl FromObject for OracleBody {
+    const EXAMPLE: &'static str = "{\"available\": false}";
+}
+
 /// Which deployments to list.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -158,7 +167,7 @@ pub(crate) async fn put(
     body: Bytes,
 ) -> Result<Response, Problem> {
     check_name(&name)?;
-    let DeploymentBody { mode } = if body.is_empty() { DeploymentBody::default() } else { parse_json(&body)? };
+    let DeploymentBody { mode } = if body.is_empty() { DeploymentBody::default() } else { parse_object(&body)? };
     let changed = app.change(Change::PutDeployment { name: name.clone(), mode }, &caller.name).await?;
     let status = if changed.created { StatusCode::CREATED } else { StatusCode::OK };
     let response = get(State(app), Path(name)).await?;
@@ -210,7 +219,7 @@ pub(crate) async fn put_oracle(
     caller: Caller,
     body: Bytes,
 ) -> Result<Response, Problem> {
-    let OracleBody { available } = parse_json(&body)?;
+    let OracleBody { available } = parse_object(&body)?;
     let (_, version) = super::decide::active(&app, &name)?;
     let routes = version.policy.task().routes();
     if !routes.iter().any(|route| route.name() == oracle) {

@@ -2,15 +2,18 @@
 
 use std::convert::Infallible;
 
+use axum::body::Bytes;
 use axum::extract;
-use axum::extract::FromRequestParts;
 use axum::extract::rejection::PathRejection;
+use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::IntoResponse;
 use serde::de::DeserializeOwned;
 
 use super::pointer;
 use super::problem::{Kind, Problem};
+use crate::app::Limits;
 
 /// The parameters after the question mark.
 #[derive(Debug)]
@@ -58,4 +61,15 @@ impl<S: Sync> FromRequestParts<S> for ContentType {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
         Ok(Self(parts.headers.get(header::CONTENT_TYPE).cloned()))
     }
+}
+
+/// The body of an upload.
+pub(crate) async fn upload(request: Request, limits: &Limits) -> Result<Bytes, Problem> {
+    Bytes::from_request(request, &()).await.map_err(|error| {
+        let detail = error.body_text();
+        match error.into_response().status() {
+            StatusCode::PAYLOAD_TOO_LARGE => limits.large_upload(),
+            _ => Problem::new(Kind::Malformed, detail),
+        }
+    })
 }

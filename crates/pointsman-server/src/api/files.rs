@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use axum::body::Bytes;
-use axum::extract::State;
+use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use pointsman_table::RouterOrPolicy;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::extract::upload;
 use super::json;
 use super::problem::{Kind, Problem};
 use crate::app::App;
@@ -41,7 +41,8 @@ struct Binary(Vec<u8>);
         (status = 422, description = "It is neither a router nor a policy, or damaged", body = Problem, content_type = "application/problem+json"),
     ),
 )]
-pub(crate) async fn add(State(app): State<Arc<App>>, body: Bytes) -> Result<Response, Problem> {
+pub(crate) async fn add(State(app): State<Arc<App>>, request: Request) -> Result<Response, Problem> {
+    let body = upload(request, &app.limits).await?;
     let check = move || {
         let parsed = pointsman_table::parse_router_or_policy(&body);
         parsed.map(|parsed| (body, parsed)).map_err(|e| Problem::new(Kind::Invalid, e.to_string()))

@@ -11,7 +11,7 @@ use pointsman_table::{Format, Need, ReadOptions};
 
 use super::attachments;
 use super::decide::{DecideRequest, Decided, Options};
-use super::parse_json;
+use super::parse_object;
 use super::problem::{Kind, Problem};
 use crate::deployment::Version;
 use crate::query::{Query, check_id};
@@ -23,20 +23,26 @@ pub(crate) const NDJSON: &str = "application/x-ndjson";
 /// An Arrow IPC stream.
 pub(crate) const ARROW: &str = "application/vnd.apache.arrow.stream";
 
+/// The first bytes of an Arrow file, which a stream does not have.
+const ARROW_FILE_MAGIC: &[u8] = b"ARROW1";
+
 /// Decides the queries of a body with one JSON object per line; the answer has one per line, too.
 pub(crate) async fn ndjson(request: &DecideRequest<'_>, body: &[u8], options: Options) -> Result<Response, Problem> {
-    let lines: Vec<&[u8]> =
-        body.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty()).collect();
+    let lines =
+        body.split(|byte| *byte == b'\n').enumerate().map(|(place, line)| Line { number: place + 1, text: line });
+    let lines: Vec<Line<'_>> = lines.filter(|line| !line.text.trim_ascii().is_empty()).collect();
     request.app.limits.check_rows(lines.len())?;
-    let query = |(row, line): (usize, &&[u8])| {
-        let in_line = |mut problem: Problem| {
+    let query = |(row, line): (usize, &Line<'_>)| {
+        let in_row = |mut problem: Problem| {
             let inner = problem.pointer.take().unwrap_or_default();
             problem.at(format!("/{row}{inner}"))
         };
-        request.query(parse_json(line).map_err(in_line)?, &format!("/{row}"))
+        parse_object(line.text).map_err(in_row).and_then(|body| request.query(body, &format!("/{row}")))
     };
-    let queries = lines.iter().enumerate().map(query).collect::<Result<Vec<_>, _>>()?;
-    let decided = request.commit(queries, options, |row| format!("/{row}")).await?;
+    let queries = lines.iter().enumerate().map(query).collect::<Result<Vec<_>, _>>();
+    let queries = queries.map_err(|problem| in_line(problem, &lines))?;
+    let decided = request.commit(queries, options, |row| format!("/{row}")).await;
+    let decided = decided.map_err(|problem| in_line(problem, &lines))?;
     let mut text = Vec::new();
     for answer in decided.answers(options) {
         serde_json::to_writer(&mut text, &answer).map_err(|e| Problem::new(Kind::Internal, e.to_string()))?;
@@ -45,8 +51,30 @@ pub(crate) async fn ndjson(request: &DecideRequest<'_>, body: &[u8], options: Op
     Ok(([(header::CONTENT_TYPE, NDJSON)], text).into_response())
 }
 
+/// A line of a body that is not empty.
+struct Line<'a> {
+    /// Its place in the body, counted from 1, empty lines included.
+    number: usize,
+    text: &'a [u8],
+}
+
+/// A problem with a row, with the number of its line.
+fn in_line(mut problem: Problem, lines: &[Line<'_>]) -> Problem {
+    let row = problem.pointer.as_ref().and_then(|pointer| pointer.split('/').nth(1)?.parse::<usize>().ok());
+    if let Some(line) = row.and_then(|row| lines.get(row)) {
+        // The reader of JSON has seen this line alone.
+        problem.detail =
+            format!("line {}: {}", line.number, problem.detail.replace(" at line 1 column ", " at column "));
+    }
+    problem
+}
+
 /// Decides the queries of an Arrow IPC stream with the columns of a table, `prob_<class>` or `probs`; the answer is one, too.
 pub(crate) async fn arrow(request: &DecideRequest<'_>, body: Bytes, options: Options) -> Result<Response, Problem> {
+    if body.starts_with(ARROW_FILE_MAGIC) {
+        let detail = "this is an Arrow file: send a stream, as pyarrow.ipc.new_stream and ArrowStreamWriter write it";
+        return Err(Problem::new(Kind::Invalid, detail));
+    }
     let policy = Arc::clone(&request.version.policy);
     let most = request.app.limits.rows;
     let read = tokio::task::spawn_blocking(move || read_queries(&policy, body, most)).await;

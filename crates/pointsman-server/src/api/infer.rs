@@ -15,8 +15,9 @@ use utoipa::ToSchema;
 use super::access::Decider;
 use super::decide::{DecideRequest, Options, active};
 use super::extract::Path;
+use super::object::{FromObject, Object};
 use super::problem::{Kind, Problem};
-use super::{json, parse_json};
+use super::{json, parse_object};
 use crate::app::App;
 use crate::query::{Query, check_id};
 
@@ -30,7 +31,12 @@ pub(crate) struct InferBody {
     #[serde(default)]
     id: Option<String>,
     /// `probs` of shape rows × classes and, if the router uses features, `features` of shape rows × features.
-    inputs: Vec<Tensor>,
+    #[schema(value_type = Vec<Tensor>)]
+    inputs: Vec<Object<Tensor>>,
+}
+
+impl FromObject for InferBody {
+    const EXAMPLE: &'static str = "{\"inputs\": [{\"name\": \"probs\", …}]}";
 }
 
 /// A tensor.
@@ -44,11 +50,16 @@ pub(crate) struct Tensor {
     datatype: String,
     /// Where the numbers are, if not in `data`.
     #[serde(default)]
-    parameters: TensorParameters,
+    #[schema(value_type = TensorParameters)]
+    parameters: Object<TensorParameters>,
     /// The numbers, row by row; nested lists are read in order.
     #[serde(default)]
     #[schema(value_type = Vec<f64>)]
     data: Option<serde_json::Value>,
+}
+
+impl FromObject for Tensor {
+    const EXAMPLE: &'static str = "{\"name\": \"probs\", \"shape\": […], \"datatype\": \"FP64\", \"data\": […]}";
 }
 
 /// Parameters of a tensor.
@@ -57,6 +68,10 @@ pub(crate) struct TensorParameters {
     /// The number of bytes of raw numbers after the JSON, if they are not in `data`.
     #[serde(default)]
     binary_data_size: Option<usize>,
+}
+
+impl FromObject for TensorParameters {
+    const EXAMPLE: &'static str = "{\"binary_data_size\": 24}";
 }
 
 /// The answer of an inference.
@@ -229,7 +244,7 @@ pub(crate) async fn infer(
 ) -> Result<Response, Problem> {
     let request = DecideRequest::new(&app, &name, caller)?;
     let (text, raw) = split(&headers, &body)?;
-    let InferBody { id, inputs } = parse_json(text)?;
+    let InferBody { id, inputs } = parse_object(text)?;
     check_id(id.as_deref()).map_err(|bad| Problem::invalid(bad.pointer, bad.reason))?;
     let queries = queries(&request, inputs, raw, id.as_deref())?;
     let decided = request.commit(queries, Options::default(), |row| format!("/{row}")).await.map_err(in_inputs)?;
@@ -282,14 +297,14 @@ fn split<'a>(headers: &HeaderMap, body: &'a [u8]) -> Result<(&'a [u8], &'a [u8])
 
 fn queries(
     request: &DecideRequest<'_>,
-    inputs: Vec<Tensor>,
+    inputs: Vec<Object<Tensor>>,
     mut raw: &[u8],
     id: Option<&str>,
 ) -> Result<Vec<Query>, Problem> {
     let policy = &request.version.policy;
     let (classes, features) = (policy.classes().len(), policy.cells().features().len());
     let (mut probs, mut values) = (None, None);
-    for (place, tensor) in inputs.into_iter().enumerate() {
+    for (place, Object(tensor)) in inputs.into_iter().enumerate() {
         let (slot, width) = match tensor.name.as_str() {
             "probs" => (&mut probs, classes),
             "features" => (&mut values, features),
@@ -310,7 +325,7 @@ fn queries(
     }
     let probs = probs.ok_or_else(|| Problem::invalid("/inputs", "the input probs is missing"))?;
     let rows = probs.len() / classes;
-    request.app.limits.check_rows(rows)?;
+    request.app.limits.check_rows(rows).map_err(|problem| problem.at("/inputs"))?;
     let values = values.unwrap_or_default();
     if values.len() != rows * features {
         let names = policy.cells().features().join(", ");
@@ -337,7 +352,7 @@ impl Tensor {
             return Err(Problem::invalid(at("shape"), detail));
         }
         let count = self.shape[0].checked_mul(width).ok_or_else(|| Problem::invalid(at("shape"), "too large"))?;
-        let numbers = match (self.data, self.parameters.binary_data_size) {
+        let numbers = match (self.data, self.parameters.0.binary_data_size) {
             (Some(data), None) => {
                 let mut numbers = Vec::new();
                 flatten(&data, &mut numbers).map_err(|reason| Problem::invalid(at("data"), reason))?;

@@ -13,6 +13,7 @@ pub(crate) mod files;
 pub(crate) mod formats;
 pub(crate) mod health;
 pub(crate) mod infer;
+pub(crate) mod object;
 pub(crate) mod problem;
 pub(crate) mod refusals;
 pub(crate) mod request_id;
@@ -25,6 +26,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use object::{FromObject, Object};
 use problem::{Kind, Problem};
 
 /// Entries per page if the request does not say how many, and the most.
@@ -57,7 +59,12 @@ pub(crate) fn json(value: &impl Serialize) -> Response {
     }
 }
 
-/// Reads a JSON body; what is wrong is named with its place in it.
+/// Reads a body that is a JSON object; what is wrong is named with its place in it.
+pub(crate) fn parse_object<T: FromObject>(body: &[u8]) -> Result<T, Problem> {
+    parse_json(body).map(|Object(value)| value)
+}
+
+/// Reads any JSON.
 pub(crate) fn parse_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
     serde_json::from_slice(body).map_err(|_| explain_json::<T>(body))
 }
@@ -72,9 +79,20 @@ fn explain_json<T: DeserializeOwned>(body: &[u8]) -> Problem {
     };
     let is_syntax = !error.inner().is_data();
     if is_syntax {
-        return Problem::new(Kind::Malformed, format!("not JSON: {}", error.inner()));
+        let inner = error.inner();
+        let about_numbers = if is_at_no_number(body, inner) { "; NaN and Infinity are not JSON: use null" } else { "" };
+        return Problem::new(Kind::Malformed, format!("not JSON: {inner}{about_numbers}"));
     }
     Problem::invalid(pointer(error.path()), error.into_inner().to_string())
+}
+
+/// Whether an error is where the body has one of the names that some programs write for numbers that JSON does not have.
+fn is_at_no_number(body: &[u8], error: &serde_json::Error) -> bool {
+    const NAMES: [&[u8]; 3] = [b"NaN", b"Infinity", b"nan"];
+    // The error is at the first byte of the name, or one before or after it.
+    let line = body.split(|byte| *byte == b'\n').nth(error.line().saturating_sub(1)).unwrap_or_default();
+    let from = line.get(error.column().saturating_sub(2)..).unwrap_or_default();
+    (0..=2).any(|skipped| NAMES.iter().any(|name| from.get(skipped..).is_some_and(|rest| rest.starts_with(name))))
 }
 
 /// The place of a value as a JSON pointer.

@@ -74,7 +74,7 @@ impl Kind {
         match self {
             Self::Malformed => (StatusCode::BAD_REQUEST, "malformed", "The body cannot be read"),
             Self::Invalid => (StatusCode::UNPROCESSABLE_ENTITY, "invalid", "A value cannot be used"),
-            Self::Unauthorized => (StatusCode::UNAUTHORIZED, "unauthorized", "A key is needed"),
+            Self::Unauthorized => (StatusCode::UNAUTHORIZED, "unauthorized", "The request has no valid key"),
             Self::Forbidden => (StatusCode::FORBIDDEN, "forbidden", "The key may not do this"),
             Self::NotFound => (StatusCode::NOT_FOUND, "not-found", "There is no such thing"),
             Self::MethodNotAllowed => {
@@ -149,6 +149,9 @@ impl IntoResponse for Problem {
         let mut response = (status, Json(self)).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
         if status == StatusCode::SERVICE_UNAVAILABLE || status == StatusCode::TOO_MANY_REQUESTS {
             headers.insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER));
         }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use axum::body::Bytes;
 use axum::extract::{FromRequest, Multipart, Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -12,10 +11,11 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::access::Caller;
-use super::extract::{Path, Query};
+use super::extract::{Path, Query, upload};
+use super::object::FromObject;
 use super::problem::{Kind, Problem};
-use super::{json, parse_json};
-use crate::app::App;
+use super::{json, parse_object};
+use crate::app::{App, Limits};
 use crate::deployment::Names;
 use crate::store::{Change, NewVersion, Sha256, StoredDeployment, StoredVersion};
 
@@ -67,6 +67,10 @@ pub(crate) struct VersionBody {
     /// Whether it becomes the active version even if it has other classes or features, so that requests are read differently.
     #[serde(default)]
     force: bool,
+}
+
+impl FromObject for VersionBody {
+    const EXAMPLE: &'static str = "{\"router\": \"<SHA-256>\", \"task\": \"abstain = 0.3\"}";
 }
 
 /// How a version is activated.
@@ -180,10 +184,10 @@ pub(crate) async fn add(
     }
     let content_type = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
     let parts = if content_type.starts_with("multipart/form-data") {
-        multipart(request).await?
+        multipart(request, &app.limits).await?
     } else {
-        let body = Bytes::from_request(request, &()).await.map_err(unreadable)?;
-        by_hash(&app, parse_json(&body)?).await?
+        let body = upload(request, &app.limits).await?;
+        by_hash(&app, parse_object(&body)?).await?
     };
     let Parts { router, policy, task, activate, force } = parts;
     let Compiled { version, names } = app.compile(router, policy, task).await?;
@@ -200,15 +204,15 @@ fn unreadable(error: impl std::fmt::Display) -> Problem {
     Problem::new(Kind::Malformed, error.to_string())
 }
 
-async fn multipart(request: Request) -> Result<Parts, Problem> {
+async fn multipart(request: Request, limits: &Limits) -> Result<Parts, Problem> {
     let mut form = Multipart::from_request(request, &()).await.map_err(unreadable)?;
     let mut parts = Parts::default();
-    while let Some(field) = form.next_field().await.map_err(unreadable)? {
+    let too_large = |e: axum::extract::multipart::MultipartError| match e.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => limits.large_upload(),
+        _ => unreadable(e),
+    };
+    while let Some(field) = form.next_field().await.map_err(too_large)? {
         let name = field.name().unwrap_or("").to_owned();
-        let too_large = |e: axum::extract::multipart::MultipartError| match e.status() {
-            StatusCode::PAYLOAD_TOO_LARGE => Problem::new(Kind::TooLarge, e.body_text()),
-            _ => unreadable(e),
-        };
         match name.as_str() {
             "router" => parts.router = Some(field.bytes().await.map_err(too_large)?.to_vec()),
             "policy" => parts.policy = Some(field.bytes().await.map_err(too_large)?.to_vec()),

@@ -12,8 +12,9 @@ use utoipa::ToSchema;
 
 use super::decisions::{names_of, time};
 use super::extract::Path;
+use super::object::FromObject;
 use super::problem::{Kind, Problem};
-use super::{json, parse_json};
+use super::{json, parse_object};
 use crate::app::App;
 use crate::deployment::Deployment;
 use crate::replay::Replay;
@@ -41,6 +42,10 @@ pub(crate) struct WhatIfBody {
     /// The number of a version of the deployment.
     #[serde(default)]
     version: Option<u32>,
+}
+
+impl FromObject for WhatIfBody {
+    const EXAMPLE: &'static str = "{\"task\": \"abstain = 0.4\"}";
 }
 
 /// How logged decisions would change.
@@ -120,7 +125,7 @@ pub(crate) async fn what_if(
 ) -> Result<Response, Problem> {
     let deployment = app.deployments.now().logged(&name, None).cloned();
     let deployment = deployment.ok_or_else(|| Problem::no_deployment(&name))?;
-    let WhatIfBody { from, to, task, router, version } = parse_json(&body)?;
+    let WhatIfBody { from, to, task, router, version } = parse_object(&body)?;
     let mut query = LogQuery::all(deployment.id(), PAGE);
     query.with_inputs = false;
     (query.from, query.to) = (time(from, "/from")?, time(to, "/to")?);

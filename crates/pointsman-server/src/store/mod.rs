@@ -102,7 +102,8 @@ pub trait Store: std::fmt::Debug + Send + Sync {
         Box::pin(std::future::pending())
     }
 
-    /// Changes the registry and writes the change to the log of administration, both or neither. `by` says who did it.
+    /// Changes the registry and writes the change to the log of administration, both or neither. `by` says who did it. What changes
+    /// nothing is not written.
     fn change(&self, change: Change, by: String) -> Reply<'_, Changed>;
 
     /// Stores a file under its hash; storing it again changes nothing.

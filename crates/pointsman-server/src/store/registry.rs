@@ -358,27 +358,51 @@ pub enum Change {
 }
 
 impl Change {
-    /// The change in words, for the log of administration; secrets are not in it.
+    /// The deployment whose active version it may change.
+    fn version_of(&self) -> Option<&str> {
+        match self {
+            Self::Configure { name: deployment, .. }
+            | Self::AddVersion { deployment, .. }
+            | Self::Activate { deployment, .. }
+            | Self::RollBack { deployment } => Some(deployment),
+            _ => None,
+        }
+    }
+
+    /// The change in words with what it did, for the log of administration; secrets are not in it.
     #[must_use]
-    pub fn describe(&self) -> String {
+    pub fn describe(&self, changed: &Changed) -> String {
+        let version = changed.version.map_or_else(|| "no version".to_owned(), |number| format!("version {number}"));
+        let before = match changed.active_before {
+            Some(number) if changed.version != Some(number) => format!(" (before: version {number})"),
+            _ => String::new(),
+        };
         match self {
             Self::PutDeployment { name, mode: None } => format!("put deployment {name}"),
             Self::PutDeployment { name, mode: Some(mode) } => format!("put deployment {name}, mode {}", mode.name()),
-            Self::Configure { name, mode, version, .. } => {
-                format!("configure {name}: mode {}, policy {}", mode.name(), version.policy)
+            Self::Configure { name, mode, version: new, .. } => {
+                format!("configure {name}: mode {}, {version}{before}, policy {}", mode.name(), new.policy)
             }
             Self::DeleteDeployment { name } => format!("delete deployment {name}"),
             Self::ForgetDeleted { before } => format!("forget deployments that were deleted before {before}"),
-            Self::AddVersion { deployment, version, activate, force } => {
-                let then = if *activate { " and activate it" } else { "" };
+            Self::AddVersion { deployment, version: new, activate, force } => {
                 let forced = if *activate && *force { ", with whatever classes and features" } else { "" };
-                format!("add version to {deployment}: policy {}{then}{forced}", version.policy)
+                match (changed.created, *activate) {
+                    (true, true) => {
+                        format!("add {version} to {deployment} and activate it{before}: policy {}{forced}", new.policy)
+                    }
+                    (true, false) => format!("add {version} to {deployment}: policy {}", new.policy),
+                    (false, _) => format!("activate {version} of {deployment}{before}{forced}"),
+                }
             }
-            Self::Activate { deployment, version, force } => {
+            Self::Activate { deployment, force, .. } => {
                 let forced = if *force { ", with whatever classes and features" } else { "" };
-                format!("activate version {version} of {deployment}{forced}")
+                format!("activate {version} of {deployment}{before}{forced}")
             }
-            Self::RollBack { deployment } => format!("roll {deployment} back"),
+            Self::RollBack { deployment } => {
+                let from = changed.active_before.map_or_else(String::new, |number| format!(" from version {number}"));
+                format!("roll {deployment} back{from} to {version}")
+            }
             Self::SetOracle { deployment, oracle, available } => {
                 format!(
                     "mark oracle {oracle} of {deployment} as {}",
@@ -399,8 +423,18 @@ impl Change {
 pub struct Changed {
     /// The number of the version that was added or is active now, if the change is about versions.
     pub version: Option<u32>,
+    /// The number of the version that was active before, if the change is about versions and there was one.
+    pub active_before: Option<u32>,
     /// Whether something was created.
     pub created: bool,
+    /// Whether the registry differs from what it was.
+    pub is_changed: bool,
+}
+
+impl Changed {
+    fn of_version(version: Option<u32>, created: bool) -> Self {
+        Self { version, created, ..Self::default() }
+    }
 }
 
 /// Why a change was refused.
@@ -419,7 +453,10 @@ pub enum ChangeError {
         version: u32,
     },
     /// No version was active before the present one.
-    #[error("no version of {0:?} was active before the present one: activate one by its number")]
+    #[error(
+        "there is nothing further back: no version of {0:?} was active before the present one; a version can be activated by its \
+         number (`pointsman versions activate`)"
+    )]
     NothingBefore(String),
     /// The version to be activated has other classes or features than the active one.
     #[error(
@@ -447,12 +484,22 @@ impl Registry {
         found.ok_or_else(|| ChangeError::NoDeployment(name.to_owned()))
     }
 
-    /// Applies a change.
+    /// Applies a change. If everything is as asked already, the generation stays.
     ///
     /// # Errors
     /// If it does not fit; the registry is as before then.
     pub fn apply(&mut self, change: Change, now: Time) -> Result<Changed, ChangeError> {
-        let changed = match change {
+        let before = self.clone();
+        let name = change.version_of().map(str::to_owned);
+        let mut changed = self.carry_out(change, now)?;
+        changed.is_changed = *self != before;
+        changed.active_before = name.and_then(|name| before.deployment(&name)?.active());
+        self.generation += u64::from(changed.is_changed);
+        Ok(changed)
+    }
+
+    fn carry_out(&mut self, change: Change, now: Time) -> Result<Changed, ChangeError> {
+        Ok(match change {
             Change::PutDeployment { name, mode } => self.put_deployment(name, mode, now),
             Change::Configure { name, mode, version, files } => {
                 let created = self.find(&name).is_err();
@@ -490,7 +537,7 @@ impl Registry {
                     deployment.check_signature(found.signature)?;
                 }
                 deployment.activate(version);
-                Changed { version: Some(version), created: false }
+                Changed::of_version(Some(version), false)
             }
             Change::RollBack { deployment: name } => {
                 let deployment = self.find(&name)?;
@@ -498,12 +545,12 @@ impl Registry {
                     return Err(ChangeError::NothingBefore(name));
                 }
                 deployment.activations.pop();
-                Changed { version: deployment.active(), created: false }
+                Changed::of_version(deployment.active(), false)
             }
             Change::SetOracle { deployment, oracle, available } => {
                 let unavailable = &mut self.find(&deployment)?.unavailable;
                 let created = if available { unavailable.remove(&oracle) } else { unavailable.insert(oracle) };
-                Changed { version: None, created }
+                Changed { created, ..Changed::default() }
             }
             Change::AddKey { name, public, secret_hash, scopes, rate } => {
                 if self.keys.iter().any(|key| key.name == name && !key.disabled) {
@@ -511,16 +558,14 @@ impl Registry {
                 }
                 let number = self.keys.len() as i64 + 1;
                 self.keys.push(Key { number, name, public, secret_hash, scopes, rate, disabled: false, created: now });
-                Changed { version: None, created: true }
+                Changed { created: true, ..Changed::default() }
             }
             Change::DisableKey { name } => {
                 let key = self.keys.iter_mut().find(|key| key.name == name && !key.disabled);
                 key.ok_or(ChangeError::NoKey(name))?.disabled = true;
                 Changed::default()
             }
-        };
-        self.generation += 1;
-        Ok(changed)
+        })
     }
 
     fn put_deployment(&mut self, name: String, mode: Option<Mode>, now: Time) -> Changed {
@@ -541,7 +586,7 @@ impl Registry {
             deleted: None,
         });
         self.deployments.sort_by(|a, b| a.name.cmp(&b.name));
-        Changed { version: None, created: true }
+        Changed { created: true, ..Changed::default() }
     }
 }
 
@@ -555,7 +600,7 @@ impl StoredDeployment {
             self.mode = mode;
         }
         if before.is_some_and(|before| (before.router, before.policy) == asked) {
-            return Changed { version: self.active(), created: false };
+            return Changed::of_version(self.active(), false);
         }
         let changed = self.add_version(version, now);
         if let Some(number) = changed.version {
@@ -568,11 +613,11 @@ impl StoredDeployment {
     fn add_version(&mut self, version: NewVersion, now: Time) -> Changed {
         let NewVersion { router, policy, task, signature } = version;
         if let Some(newest) = self.versions.last().filter(|newest| newest.policy == policy && newest.router == router) {
-            return Changed { version: Some(newest.number), created: false };
+            return Changed::of_version(Some(newest.number), false);
         }
         let number = self.versions.last().map_or(1, |newest| newest.number + 1);
         self.versions.push(StoredVersion { number, router, policy, task, signature, created: now });
-        Changed { version: Some(number), created: true }
+        Changed::of_version(Some(number), true)
     }
 
     /// Refuses a version whose requests would be read differently from those of the active one.
@@ -655,7 +700,7 @@ mod tests {
         let roll_back = Change::RollBack { deployment: "d".to_owned() };
         for (number, task) in [(1, "a"), (2, "b"), (3, "c")] {
             let changed = registry.apply(add(task), Time(2)).unwrap();
-            assert_eq!(changed, Changed { version: Some(number), created: true });
+            assert_eq!((changed.version, changed.created), (Some(number), true));
         }
         for before in [2, 1] {
             assert_eq!(registry.apply(roll_back.clone(), Time(3)).unwrap().version, Some(before));
@@ -670,9 +715,30 @@ mod tests {
     fn the_same_version_is_added_once() {
         let mut registry = with_deployment();
         registry.apply(add("a"), Time(2)).unwrap();
+        let before = registry.clone();
         let again = registry.apply(add("a"), Time(3)).unwrap();
-        assert_eq!(again, Changed { version: Some(1), created: false });
+        assert_eq!((again.version, again.created, again.is_changed), (Some(1), false, false));
         assert_eq!(registry.deployments[0].activations, [1]);
+        assert_eq!(registry, before, "nothing was changed, not even the generation");
+    }
+
+    #[test]
+    fn entries_name_the_versions() {
+        let mut registry = with_deployment();
+        let mut describe = |change: Change| {
+            let changed = registry.apply(change.clone(), Time(2)).unwrap();
+            change.describe(&changed)
+        };
+        let deployment = || "d".to_owned();
+        let policy = |task: &str| Sha256::of(task.as_bytes());
+        assert_eq!(describe(add("a")), format!("add version 1 to d and activate it: policy {}", policy("a")));
+        let kept =
+            Change::AddVersion { deployment: deployment(), version: version("b"), activate: false, force: false };
+        assert_eq!(describe(kept), format!("add version 2 to d: policy {}", policy("b")));
+        assert_eq!(describe(add("b")), "activate version 2 of d (before: version 1)");
+        assert_eq!(describe(Change::RollBack { deployment: deployment() }), "roll d back from version 2 to version 1");
+        let activate = Change::Activate { deployment: deployment(), version: 2, force: false };
+        assert_eq!(describe(activate), "activate version 2 of d (before: version 1)");
     }
 
     #[test]

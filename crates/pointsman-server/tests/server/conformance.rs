@@ -221,6 +221,10 @@ async fn changes_are_logged_or_refused(store: &dyn Store) {
     };
     let added = change(add(b"no, yes", false)).await.unwrap();
     assert_eq!(added.version, Some(1));
+    let before = store.generation().await.unwrap();
+    let again = change(add(b"no, yes", false)).await.unwrap();
+    assert_eq!((again.version, again.is_changed), (Some(1), false));
+    assert_eq!(store.generation().await.unwrap(), before);
     let refused = change(Change::Activate { deployment: "shop".to_owned(), version: 7, force: true }).await;
     assert!(matches!(refused, Err(StoreError::Refused(ChangeError::NoVersion { version: 7, .. }))), "{refused:?}");
     let refused = change(add(b"yes, no", false)).await;

@@ -262,3 +262,131 @@ async fn bodies_that_are_not_json_are_refused() {
     let rows = json!({"rows": vec![json!({"probs": [1.0, 0.0, 0.0]}); 10_001]});
     service.post(DECIDE, rows).await.problem(413);
 }
+
+#[tokio::test]
+async fn lists_are_refused_where_objects_are_expected() {
+    let service = Service::new().await;
+    service.deploy(&policy()).await;
+    let query = json!(["q9", [0.5, 0.3, 0.2]]);
+    let cases = [
+        (DECIDE, query.clone(), "", "several queries go into rows"),
+        (DECIDE, json!([{"probs": [0.5, 0.3, 0.2]}]), "", "several queries go into rows"),
+        (DECIDE, json!([]), "", "{\"probs\": […]}"),
+        (DECIDE, json!({"rows": [{"probs": [0.5, 0.3, 0.2]}, query]}), "/rows/1", "{\"probs\": […]}"),
+        (DECIDE, json!({"rows": [[0.5, 0.3, 0.2]]}), "/rows/0", "{\"probs\": […]}"),
+        ("/v1/deployments/d/what-if", json!(["2026-01-01"]), "", "{\"task\""),
+        ("/v1/deployments/d/versions", json!([null, null, "abstain = 0.3"]), "", "{\"router\""),
+        ("/v2/models/d/infer", json!([null, []]), "", "{\"inputs\""),
+        ("/v2/models/d/infer", json!({"inputs": [["probs", [1, 3], "FP64", [], [1, 0, 0]]]}), "/inputs/0", "\"probs\""),
+    ];
+    for (path, body, pointer, words) in cases {
+        let problem = service.post(path, body.clone()).await.problem(422);
+        let detail = problem["detail"].as_str().unwrap();
+        assert_eq!(problem["pointer"], pointer, "{body}: {problem}");
+        assert!(detail.contains("give an object, such as") && detail.contains(words), "{body}: {problem}");
+    }
+    let puts = [("/v1/deployments/d", json!(["shadow"])), ("/v1/deployments/d/oracles/expert", json!([false]))];
+    for (path, body) in puts {
+        let problem = service.put(path, body).await.problem(422);
+        assert!(problem["detail"].as_str().unwrap().contains("give an object"), "{problem}");
+    }
+    let deployment = service.get("/v1/deployments/d").await.ok();
+    assert_eq!((&deployment["mode"], &deployment["unavailable"]), (&json!("active"), &json!([])));
+    assert_eq!(service.get("/v1/deployments/d/decisions").await.ok()["decisions"], json!([]), "nothing was logged");
+}
+
+#[tokio::test]
+async fn the_next_best_action_can_be_taken_and_is_another_one() {
+    let service = Service::new().await;
+    let policy = policy();
+    service.deploy(&policy).await;
+    let queries = world(200, 9);
+    let action = |row: usize| policy.decide(&queries.prediction(row)).unwrap().action();
+    let routed = (0..queries.rows()).find(|row| action(*row) == Action::Route("expert")).expect("a query is routed");
+    let predicted = (0..queries.rows()).find(|row| action(*row) == Action::Predict).expect("a query is predicted");
+    let next_of = async |row: usize, id: &str| {
+        let body = json!({"id": id, "probs": queries.prediction(row), "explain": true});
+        let answer = service.post(DECIDE, body).await.ok();
+        let [action, next] =
+            [&answer["action"], &answer["explanation"]["next_best"]].map(|name| name.as_str().unwrap());
+        (action.to_owned(), next.to_owned())
+    };
+    let (first, _) = next_of(routed, "before").await;
+    assert_eq!(first, "route:expert");
+    service.put("/v1/deployments/d/oracles/expert", json!({"available": false})).await.ok();
+    for (row, id) in [(routed, "after"), (predicted, "predicted")] {
+        let (taken, next) = next_of(row, id).await;
+        let mut both = [taken.as_str(), next.as_str()];
+        both.sort_unstable();
+        assert_eq!(both, ["abstain", "predict"], "the only two that are left");
+    }
+    // The first decision again, under other circumstances.
+    let (taken, next) = next_of(routed, "before").await;
+    assert_eq!(taken, "route:expert");
+    assert_ne!(next, "route:expert");
+}
+
+#[tokio::test]
+async fn features_may_have_the_name_of_their_column() {
+    let service = Service::new().await;
+    service.deploy(&policy_with_features()).await;
+    let ask = async |features: Value| {
+        let reply = service.post(DECIDE, json!({"probs": [0.5, 0.3, 0.2], "features": features, "dry_run": true}));
+        reply.await
+    };
+    let plain = ask(json!({"words": 0.5})).await.ok();
+    assert_eq!(ask(json!({"x_words": 0.5, "x_other": 7})).await.ok(), plain);
+    let problem = ask(json!({"words": 0.5, "x_words": 0.5})).await.problem(422);
+    assert!(problem["detail"].as_str().unwrap().contains("given twice"), "{problem}");
+}
+
+#[tokio::test]
+async fn features_that_are_missing_or_of_no_use_are_explained() {
+    let service = Service::new().await;
+    let router = Router::calibrate(&world(800, 1), &"features:words=3".parse().unwrap()).unwrap();
+    service.deploy(&router.policy(&task()).unwrap()).await;
+    let ask =
+        async |features: Value| service.post(DECIDE, json!({"probs": [0.5, 0.3, 0.2], "features": features})).await;
+    for features in [json!({"words": null}), json!([null])] {
+        let problem = ask(features).await.problem(422);
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.contains("the value is missing") && !detail.contains("NaN"), "{problem}");
+        assert_eq!(problem["pointer"], "/features/words");
+    }
+    let service = Service::new().await;
+    service.deploy(&policy()).await;
+    let problem = service.post(DECIDE, json!({"probs": [0.5, 0.3, 0.2], "features": [1]})).await.problem(422);
+    assert_eq!(problem["detail"], "the router uses no features: leave the list out");
+    assert_eq!(problem["pointer"], "/features");
+    for features in [json!({"anything": 1}), json!([]), json!(null)] {
+        service.post(DECIDE, json!({"probs": [0.5, 0.3, 0.2], "features": features})).await.ok();
+    }
+}
+
+#[tokio::test]
+async fn pages_end_with_the_last_decision() {
+    let service = Service::new().await;
+    service.deploy(&policy()).await;
+    let mut ids = Vec::new();
+    for _ in 0..4 {
+        let answer = service.post(DECIDE, json!({"probs": [0.5, 0.3, 0.2]})).await.ok();
+        ids.push(answer["decision_id"].as_str().unwrap().to_owned());
+    }
+    let page = async |parameters: &str| service.get(&format!("/v1/deployments/d/decisions?{parameters}")).await.ok();
+    let first = page("limit=2").await;
+    assert_eq!(first["next"], *ids[1]);
+    let last = page(&format!("limit=2&after={}", ids[1])).await;
+    assert_eq!(
+        (last["decisions"].as_array().unwrap().len(), &last["next"]),
+        (2, &Value::Null),
+        "full, and the last one"
+    );
+    assert!(page("limit=4").await["next"].is_null());
+    // Whoever follows the log goes on from the last decision.
+    let later = service.post(DECIDE, json!({"probs": [0.5, 0.3, 0.2]})).await.ok();
+    let more = page(&format!("limit=2&after={}", ids[3])).await;
+    assert_eq!(more["decisions"][0]["decision_id"], later["decision_id"]);
+    let entries = service.get("/v1/admin/log").await.ok()["entries"].as_array().unwrap().len();
+    assert!(service.get(&format!("/v1/admin/log?limit={entries}")).await.ok()["next"].is_null());
+    assert!(service.get(&format!("/v1/admin/log?limit={}", entries - 1)).await.ok()["next"].is_number());
+}

@@ -7,6 +7,7 @@ use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{DataType, Field, Schema};
 use axum::body::Body;
 use axum::http::Request;
+use pointsman_server::{Access, Settings};
 use serde_json::{Value, json};
 
 use crate::support::{Reply, Service, policy, policy_with_features};
@@ -409,4 +410,88 @@ async fn arrow_streams_without_the_features_are_refused() {
         reply.problem(422);
     }
     assert_eq!(logged(&service).await, 0);
+}
+
+#[tokio::test]
+async fn lines_are_named_by_their_number_in_the_body() {
+    let service = Service::new().await;
+    service.deploy(&policy()).await;
+    let good = r#"{"id": "q1", "probs": [0.98, 0.01, 0.01]}"#;
+    let cases = [
+        (r#"{"probs": [0.98, 0.01"#, 400, "line 5: not JSON: EOF while parsing a list at column 21"),
+        (r#"  {"probs": 7}"#, 422, "line 5: "),
+        ("[0.98, 0.01, 0.01]", 422, "line 5: this is a list: give an object, such as {\"probs\": […]}"),
+        (r#"{"probs": [0.98, 0.01]}"#, 422, "line 5: 2 numbers for 3 classes"),
+        (r#"{"probs": [0.98, 0.01, 0.02]}"#, 422, "line 5: the probabilities sum to"),
+        (r#"{"id": "q1", "probs": [0.01, 0.98, 0.01]}"#, 422, "line 5: the id \"q1\" was given before"),
+    ];
+    for (bad, status, words) in cases {
+        let problem = send(&service, NDJSON, format!("\n{good}\n\n\r\n{bad}\n")).await.problem(status);
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.starts_with(words) && !detail.contains("line 1 "), "{problem}");
+        assert!(problem["pointer"].as_str().unwrap().starts_with("/1"), "the second query: {problem}");
+    }
+    let many = send(&service, NDJSON, vec![good; 10_001].join("\n")).await.problem(413);
+    assert!(many["pointer"].is_null(), "{many}");
+    assert!(many["detail"].as_str().unwrap().contains("at most 10000 (rows of [limits])"), "{many}");
+    assert_eq!(logged(&service).await, 0);
+}
+
+#[tokio::test]
+async fn names_of_numbers_that_json_does_not_have_are_explained() {
+    let service = Service::new().await;
+    service.deploy(&policy()).await;
+    for name in ["NaN", "Infinity", "-Infinity", "nan"] {
+        for body in [format!("{{\"probs\": [{name}, 0.5, 0.5]}}"), format!("{{\n \"probs\": [\n0.5,{name},\n0.5]}}")] {
+            let problem = send(&service, "application/json", body).await.problem(400);
+            let detail = problem["detail"].as_str().unwrap();
+            assert!(detail.ends_with("NaN and Infinity are not JSON: use null"), "{name}: {problem}");
+        }
+    }
+    for other in ["{\"probs\": [x, 0.5, 0.5], \"id\": \"NaN\"}", "{\"id\": \"NaN\", \"probs\": [0.5,"] {
+        let problem = send(&service, "application/json", other).await.problem(400);
+        assert!(!problem["detail"].as_str().unwrap().contains("Infinity"), "{problem}");
+    }
+}
+
+#[tokio::test]
+async fn refusals_of_large_requests_name_the_limit() {
+    let mut settings = Settings::new(Access::Open);
+    (settings.limits.body, settings.limits.upload, settings.limits.rows) = (1 << 20, 2 << 20, 3);
+    let service = Service::with(settings).await;
+    service.deploy(&policy()).await;
+    let detail = |reply: Reply| reply.problem(413)["detail"].as_str().unwrap().to_owned();
+    let body = detail(send(&service, "application/json", vec![b' '; (1 << 20) + 1]).await);
+    assert!(body.contains("1 MiB") && body.contains("body_megabytes of [limits]"), "{body}");
+    let rows = json!({"rows": vec![json!({"probs": [1.0, 0.0, 0.0]}); 4]});
+    let rows = detail(service.post(DECIDE, rows).await);
+    assert!(rows.contains("4 queries") && rows.contains("at most 3 (rows of [limits])"), "{rows}");
+    let large = vec![b' '; (2 << 20) + 1];
+    let versions = "/v1/deployments/d/versions";
+    let post =
+        |path: &str, kind: &str| Request::post(path).header("content-type", kind).body(large.clone().into()).unwrap();
+    let uploads = [
+        service.send(post("/v1/files", "application/octet-stream")).await,
+        service.send(post(versions, "application/json")).await,
+        service.upload_parts("d", &[("router", &large)]).await,
+    ];
+    for upload in uploads {
+        let upload = detail(upload);
+        assert!(upload.contains("2 MiB") && upload.contains("upload_megabytes of [limits]"), "{upload}");
+    }
+}
+
+#[tokio::test]
+async fn arrow_files_are_told_from_streams() {
+    let service = Service::new().await;
+    service.deploy(&policy()).await;
+    let columns = [("prob_billing", 0.98), ("prob_délivery", 0.01), ("prob_other thing", 0.01)];
+    let arrays: Vec<arrow_array::ArrayRef> =
+        columns.iter().map(|(_, value)| Arc::new(Float64Array::from(vec![*value])) as arrow_array::ArrayRef).collect();
+    let fields: Vec<_> = columns.iter().map(|(name, _)| Field::new(*name, DataType::Float64, true)).collect();
+    let schema = Arc::new(Schema::new(fields));
+    let mut writer = arrow_ipc::writer::FileWriter::try_new(Vec::new(), &schema).unwrap();
+    writer.write(&RecordBatch::try_new(schema, arrays).unwrap()).unwrap();
+    let problem = send(&service, ARROW, writer.into_inner().unwrap()).await.problem(422);
+    assert!(problem["detail"].as_str().unwrap().contains("send a stream"), "{problem}");
 }

@@ -37,8 +37,11 @@ async fn keys_open_what_their_scopes_allow() {
     let admin = add_key(&service, "admin", &[Scope::Admin], None).await;
     let decide = add_key(&service, "decide", &[Scope::Decide], None).await;
     let read = add_key(&service, "read", &[Scope::Read], None).await;
-    with_key(&service, "PUT", "/v1/deployments/d", None).await.problem(401);
-    with_key(&service, "PUT", "/v1/deployments/d", Some("pk_a_b")).await.problem(401);
+    for wrong in [None, Some("pk_a_b")] {
+        let reply = with_key(&service, "PUT", "/v1/deployments/d", wrong).await;
+        assert_eq!(reply.problem(401)["title"], "The request has no valid key");
+        assert_eq!(reply.headers["www-authenticate"], "Bearer");
+    }
     with_key(&service, "PUT", "/v1/deployments/d", Some(&decide)).await.problem(403);
     let put = Request::put("/v1/deployments/d").header("authorization", format!("Bearer {admin}")).body(Body::empty());
     assert_eq!(service.send(put.unwrap()).await.status.as_u16(), 201);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use pointsman::{Partition, Router};
 use serde_json::json;
 
-use crate::support::{Service, policy, task, world};
+use crate::support::{Service, policy, policy_with_features, task, world};
 
 #[tokio::test]
 async fn routers_are_compiled_with_their_task() {
@@ -207,4 +207,62 @@ async fn activations_under_load_never_lose_or_mix_a_request() {
         }
     }
     assert_eq!(logged, answered.iter().sum::<u64>());
+}
+
+#[tokio::test]
+async fn what_changes_nothing_is_not_in_the_log_of_administration() {
+    let service = Service::new().await;
+    let policy = policy();
+    service.deploy(&policy).await;
+    let log = async || {
+        let log = service.get("/v1/admin/log").await.ok();
+        let entries = log["entries"].as_array().unwrap().iter().map(|entry| entry["what"].as_str().unwrap().to_owned());
+        entries.collect::<Vec<String>>()
+    };
+    assert!(log().await[1].starts_with("add version 1 to d and activate it: policy "), "{:?}", log().await);
+    assert_eq!(service.upload("d", &policy).await.status.as_u16(), 200);
+    service.put("/v1/deployments/d", json!({"mode": "active"})).await.ok();
+    service.put("/v1/deployments/d/oracles/expert", json!({"available": true})).await.ok();
+    service.post("/v1/deployments/d/versions/1/activate", json!({})).await.ok();
+    assert_eq!(log().await.len(), 2, "{:?}", log().await);
+    let other = Router::calibrate(&world(800, 1), &Partition::top_class(3)).unwrap().policy(&task()).unwrap();
+    service.upload("d", &other).await.ok();
+    service.post("/v1/deployments/d/rollback", json!({})).await.ok();
+    let log = log().await;
+    assert!(log[2].starts_with("add version 2 to d and activate it (before: version 1): policy "), "{log:?}");
+    assert_eq!(log[3..], ["roll d back from version 2 to version 1"]);
+    let problem = service.post("/v1/deployments/d/rollback", json!({})).await.problem(409);
+    assert!(problem["detail"].as_str().unwrap().starts_with("there is nothing further back"), "{problem}");
+}
+
+#[tokio::test]
+async fn a_deployment_without_an_active_version_says_which_can_be_activated() {
+    let service = Service::new().await;
+    service.put("/v1/deployments/d", json!({})).await.ok();
+    let ask = async || {
+        let problem = service.post("/v1/deployments/d/decide", json!({"probs": [1.0, 0.0, 0.0]})).await.problem(409);
+        problem["detail"].as_str().unwrap().to_owned()
+    };
+    let none = ask().await;
+    assert!(none.contains("has no version yet: add one with POST /v1/deployments/d/versions"), "{none}");
+    for bins in [3, 5] {
+        let policy = Router::calibrate(&world(800, 1), &Partition::top_class(bins)).unwrap().policy(&task()).unwrap();
+        let bytes = pointsman_table::policy_bytes(&policy).unwrap();
+        service.upload_parts("d", &[("policy", &bytes)]).await.ok();
+    }
+    let inactive = ask().await;
+    for words in ["versions (1, 2), and none is active", "POST /v1/deployments/d/versions/2/activate"] {
+        assert!(inactive.contains(words), "{inactive}");
+    }
+    service.post("/v1/deployments/d/versions/2/activate", json!({})).await.ok();
+    service.post("/v1/deployments/d/decide", json!({"probs": [1.0, 0.0, 0.0]})).await.ok();
+}
+
+#[tokio::test]
+async fn a_version_without_features_is_described_in_a_sentence() {
+    let service = Service::new().await;
+    service.deploy(&policy_with_features()).await;
+    let problem = service.upload("d", &policy()).await.problem(409);
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(detail.starts_with("the version has no features instead of words, so that"), "{problem}");
 }

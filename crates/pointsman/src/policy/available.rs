@@ -64,7 +64,7 @@ impl AvailableRoutes {
     }
 
     /// Whether an action can be taken, by its place among [`Task::action_names`]. Predicting and abstaining always can.
-    fn allows(&self, action: usize) -> bool {
+    pub(super) fn allows(&self, action: usize) -> bool {
         action == 0 || self.contains(action - 1)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Action, Decision, Policy, TIE, UNDETERMINED, choose};
+use super::{Action, AvailableRoutes, Decision, Policy, TIE, UNDETERMINED, choose};
 use crate::router::Support;
 
 /// Why a query gets its action.
@@ -136,8 +136,24 @@ impl<'p> Decision<'p> {
         self.route_without_limit().map(usize::from).or_else(|| self.runner_up_code(taken))
     }
 
+    /// The action that comes next if only these routes can be taken: as [`Decision::next_best`], without the action that a missing route
+    /// denied and without routes that are missing.
+    #[must_use]
+    pub fn next_best_among(&self, available: &AvailableRoutes) -> Option<Action<'p>> {
+        let taken = self.code()?;
+        let can_be_taken = |code: &usize| *code != taken && available.allows(*code);
+        let preferred = self.next_best_code().filter(can_be_taken);
+        let code = preferred.or_else(|| self.cheapest_of(|action| can_be_taken(&action)))?;
+        Some(self.policy.action(code as u8))
+    }
+
     /// The cheapest of the actions not taken, a limit's surcharge included.
     pub(super) fn runner_up_code(&self, taken: usize) -> Option<usize> {
+        self.cheapest_of(|action| action != taken)
+    }
+
+    /// The cheapest of the actions that meet a condition, a limit's surcharge included.
+    fn cheapest_of(&self, condition: impl Fn(usize) -> bool) -> Option<usize> {
         // A limit is a price, too.
         let routes = self.policy.task.routes().iter().zip(self.policy.priced().routes());
         let extra = |action: usize| {
@@ -145,7 +161,7 @@ impl<'p> Decision<'p> {
             route.map_or(0.0, |(own, priced)| priced.price() - own.price())
         };
         let cost = |action: usize| self.costs()[action] + extra(action);
-        let others = (0..self.costs().len()).filter(|&action| action != taken);
+        let others = (0..self.costs().len()).filter(|&action| condition(action));
         let least = others.clone().map(cost).fold(f64::INFINITY, f64::min);
         let tie = TIE * self.policy.task.loss().rounding().max(least);
         others.into_iter().find(|&action| cost(action) <= least + tie)

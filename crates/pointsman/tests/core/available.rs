@@ -51,9 +51,14 @@ fn available(task: &Task, missing: &[&str]) -> AvailableRoutes {
 
 /// The action of least cost among those that can be taken, by looking at all of them; prices include the limit's.
 fn cheapest(decision: &Decision<'_>, policy: &Policy, missing: &[&str]) -> Vec<String> {
+    cheapest_but(decision, policy, missing, "")
+}
+
+/// The same without one of them.
+fn cheapest_but(decision: &Decision<'_>, policy: &Policy, missing: &[&str], taken: &str) -> Vec<String> {
     let names = policy.task().action_names();
     let surcharge = policy.surcharge().map_or(0.0, |found| found.price);
-    let open = |name: &String| !missing.iter().any(|route| *name == format!("route:{route}"));
+    let open = |name: &String| name != taken && !missing.iter().any(|route| *name == format!("route:{route}"));
     let cost = |place: usize, name: &String| {
         decision.costs()[place] + if name.starts_with("route:") { surcharge } else { 0.0 }
     };
@@ -79,6 +84,15 @@ fn the_cheapest_available_action_is_taken() {
                     let prediction = queries.prediction(row);
                     let own = policy.decide_with(&prediction, &queries.features(row)[..columns]).unwrap();
                     let taken = own.among(&available);
+                    let next = taken.next_best_among(&available).map(|action| action.to_string());
+                    let is_denied = |name: &String| missing.iter().any(|route| *name == format!("route:{route}"));
+                    assert!(next.as_ref().is_none_or(|next| !is_denied(next)), "{next:?} without {missing:?}");
+                    assert_ne!(next, Some(taken.action().to_string()));
+                    if task.limit().is_none() {
+                        let others = cheapest_but(&own, &policy, &missing, &taken.action().to_string());
+                        assert_eq!(next.is_some(), !others.is_empty());
+                        assert!(next.is_none_or(|next| others.contains(&next)), "{others:?}");
+                    }
                     let is_missing = matches!(own.action(), Action::Route(name) if missing.contains(&name));
                     if !is_missing {
                         assert_eq!(said(taken), said(own), "{task:?} without {missing:?}: row {row}");

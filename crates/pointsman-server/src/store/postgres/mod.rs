@@ -126,11 +126,14 @@ async fn read_registry(client: &Client) -> Result<Registry, StoreError> {
 }
 
 async fn change_registry(client: &Client, change: Change, by: &str) -> Result<Changed, StoreError> {
-    let what = change.describe();
     for _ in 0..MAX_SWAPS {
         let mut registry = read_registry(client).await?;
         let (now, before) = (Time::now(), registry.generation.cast_signed());
         let changed = registry.apply(change.clone(), now)?;
+        if !changed.is_changed {
+            return Ok(changed);
+        }
+        let what = change.describe(&changed);
         let document = serde_json::to_string(&registry).map_err(|e| StoreError::Damaged(e.to_string()))?;
         let parameters: [Typed<'_>; 6] = [
             (&registry.generation.cast_signed(), Type::INT8),

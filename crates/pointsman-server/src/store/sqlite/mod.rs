@@ -194,8 +194,12 @@ fn change_registry(connection: &mut Connection, change: Change, by: &str) -> Res
     let transaction =
         connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(|e| unavailable(&e))?;
     let mut registry = read_registry(&transaction)?;
-    let (now, what) = (Time::now(), change.describe());
-    let changed = registry.apply(change, now)?;
+    let now = Time::now();
+    let changed = registry.apply(change.clone(), now)?;
+    if !changed.is_changed {
+        return Ok(changed);
+    }
+    let what = change.describe(&changed);
     let document = serde_json::to_string(&registry).map_err(|e| StoreError::Damaged(e.to_string()))?;
     let write = || {
         transaction.execute("DELETE FROM registry", [])?;
