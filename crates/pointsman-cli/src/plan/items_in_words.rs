@@ -40,6 +40,7 @@ pub(super) fn print(out: &mut impl Write, listed: &ListedItems, args: &PlanArgs,
         first_labels: None,
         without: args.votes.without.clone(),
         ignored_labels: args.votes.ignored_labels.clone(),
+        keep_label: args.votes.keep_label,
     };
     let reading = flags::reading(&args.reading, Some(&labels));
     let router = shell_quoted(&args.router);
