@@ -1,7 +1,7 @@
 //! Warnings about a table: what reading it decided, and what is wrong with its labels.
 
 use pointsman::diagnose::{AnnotatorCheck, Mismatch, Stopping, Unanimity, copies_per_label};
-use pointsman::partition::SPARSE_BELOW_ROWS;
+use pointsman::partition::{Factor, SPARSE_BELOW_ROWS};
 use pointsman::{Router, Table, Votes};
 use pointsman_table::{CopiedLabels, Frame, Ids, Joined, MatchedLabels, RepeatedIds, Sums};
 
@@ -127,6 +127,13 @@ fn join(joined: &Joined) -> Vec<String> {
         ));
     }
     sentences
+}
+
+/// Whether a table has items that shaped the cells of a router and are not among its rows: the partition was learned from half of the rows,
+/// and the table has most of the others.
+pub(crate) fn has_items_that_shaped_cells(router: &Router, table: &Table) -> bool {
+    let is_honest = |factor: &Factor| factor.learns() && !matches!(factor, Factor::Forest { .. });
+    router.partition().factors().iter().any(is_honest) && router.has_most_items_in(table)
 }
 
 /// The columns that the rows of a router have and a table lacks, without which its rows cannot be added; `None` if it has all.
