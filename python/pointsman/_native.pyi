@@ -185,6 +185,7 @@ def read(
     first_labels: int | None = None,
     without: Sequence[str] = (),
     ignored_labels: Sequence[str] = (),
+    keep_label: str | None = None,
     strict: bool = False,
     normalize: bool = False,
 ) -> dict[str, Any]: ...

@@ -42,6 +42,7 @@ def read(
     first_labels: int | None = None,
     without: Sequence[str] = (),
     ignored_labels: Sequence[str] = (),
+    keep_label: str | None = None,
     strict: bool = False,
     normalize: bool = False,
 ) -> Arrays:
@@ -73,6 +74,9 @@ def read(
         Names of annotators whose labels are all left out. Rows without other labels are dropped.
     ignored_labels:
         Labels of annotations that are left out, such as ``["unsure"]``; an empty text for annotations without a label.
+    keep_label:
+        Which label counts if an annotator labelled an item more than once, differently: ``"latest"`` or ``"first"``, by the column
+        of dates if one is named, otherwise in the order of the file. By default such annotations are refused.
     strict:
         Refuse ids that are only in the table or only in the annotations, and ids of several rows.
     normalize:
@@ -114,6 +118,7 @@ def read(
         first_labels=first_labels,
         without=[without] if isinstance(without, str) else list(without),
         ignored_labels=[ignored_labels] if isinstance(ignored_labels, str) else list(ignored_labels),
+        keep_label=keep_label,
         strict=strict,
         normalize=normalize,
     )

@@ -5,7 +5,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use pointsman::evaluate::{Comparison, MIN_DIFFERING_ROWS, PolicyCost};
+use pointsman::evaluate::{Comparison, Difference, MIN_DIFFERING_ROWS, PolicyCost};
+use pointsman::number::is_wide_beside;
 use pointsman::task::TaskSummary;
 use pointsman::{Replay, Router, Table, Task};
 use pointsman_table::{Format, Frame, Need};
@@ -286,6 +287,22 @@ fn print_costs(out: &mut impl Write, found: &Comparison) -> io::Result<()> {
     grid.write(out)
 }
 
+/// The range by which a difference is judged and, if the labels widen it, its two parts.
+fn range_in_words(difference: &Difference, digits: usize) -> String {
+    let Some((range, interval)) = difference.range().zip(difference.interval) else { return String::new() };
+    let between = |ends: [f64; 2]| ends.map(|end| fixed(end, digits)).join(" to ");
+    let error = difference.standard_error.unwrap_or(f64::NAN);
+    match difference.identified.filter(|open| is_wide_beside(*open, error)) {
+        None => format!(", 95 % interval of the difference {}", between(range)),
+        Some(open) => format!(
+            ", 95 % range of the difference {}: the sampling interval {}, widened by what so few labels per item leave open, {}",
+            between(range),
+            between(interval),
+            between(open)
+        ),
+    }
+}
+
 /// A policy's difference to the baseline, in a sentence.
 fn in_words(it: &PolicyCost, baseline: &str) -> Option<String> {
     let difference = it.difference?;
@@ -293,14 +310,8 @@ fn in_words(it: &PolicyCost, baseline: &str) -> Option<String> {
     if difference.estimate == 0.0 && difference.standard_error == Some(0.0) {
         return Some(format!("{name} decides these rows as {baseline} does, at the same cost."));
     }
-    let digits = decimals(difference.interval.unwrap_or([difference.estimate; 2]));
-    let mut interval = difference.interval.map_or(String::new(), |[low, high]| {
-        format!(", 95 % interval of the difference {} to {}", fixed(low, digits), fixed(high, digits))
-    });
-    if let Some([low, high]) = difference.identified {
-        let (low, high) = (fixed(low, digits), fixed(high, digits));
-        interval += &format!(" (so few labels per item leave {low} to {high} open)");
-    }
+    let digits = decimals(difference.range().unwrap_or([difference.estimate; 2]));
+    let interval = range_in_words(&difference, digits);
     if difference.rests_on_few_rows() {
         let rows = counted(difference.differing_rows, "row", "rows");
         return Some(format!(

@@ -8,7 +8,7 @@ use pointsman_table::Frame;
 
 use crate::args::TaskArgs;
 use crate::failure::Hint;
-use crate::flags::{self, shell_quoted};
+use crate::flags::{self, shell_quoted, shell_quoted_text};
 
 /// Compiles a router for a task; an error names the router's file, or the task's if the task is at fault.
 pub(crate) fn compile(router: &Router, task: &Task, path: &Path, file: Option<&PathBuf>) -> anyhow::Result<Policy> {
@@ -60,9 +60,19 @@ pub(crate) fn other_policy(error: pointsman::Error, task: &Task, path: &Path, ar
             TaskError::OtherPolicyFile { .. } | TaskError::OtherOracle { .. } | TaskError::LimitNeedsRows
         )
     );
-    let error = pointsman_table::Error::File { file: path.display().to_string(), reason: error.to_string() };
-    let task = if args.task.is_empty() { flags::of_task(task) } else { flags::task(args) };
-    let command = format!("pointsman compile ROUTER{task} -o {}", shell_quoted(&beside(path)));
+    let has_old_prices = args.loss.is_some() && args.task.is_empty() && args.route.is_empty();
+    let prices = match needs_rows && has_old_prices && !task.routes().is_empty() {
+        true => "; its prices are in the unit of its own loss: with another loss give --route and --abstain anew",
+        false => "",
+    };
+    let error = pointsman_table::Error::File { file: path.display().to_string(), reason: format!("{error}{prices}") };
+    let flags = if args.task.is_empty() { flags::of_task(task) } else { flags::task(args) };
+    // A loss that was asked for is named even if it is the default.
+    let loss = match &args.loss {
+        Some(loss) if !flags.contains(" --loss ") => format!(" --loss {}", shell_quoted_text(&loss.to_string())),
+        _ => String::new(),
+    };
+    let command = format!("pointsman compile ROUTER{loss}{flags} -o {}", shell_quoted(&beside(path)));
     match needs_rows {
         true => anyhow::Error::from(error).context(Hint(command)),
         false => error.into(),

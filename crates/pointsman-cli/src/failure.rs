@@ -7,8 +7,8 @@ use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
 use crate::interrupt::Interrupted;
-use crate::render::printable;
 use crate::render::style::{BAD, BOLD, DIM};
+use crate::render::{self, printable};
 
 /// Advice attached to an error as context.
 #[derive(Debug, Clone)]
@@ -72,9 +72,11 @@ pub(crate) fn report(outcome: anyhow::Result<()>) -> ExitCode {
     // A hint is the outermost context; below it is the message.
     let message: Vec<String> =
         error.chain().map(ToString::to_string).skip(usize::from(hint.is_some())).take(1).collect();
+    // Messages may contain text of files.
+    let text = format!("{BAD}error{BAD:#}{BOLD}:{BOLD:#} {}", printable(&message.join(": ")));
+    render::write_message(&text, "error: ".len());
     let mut err = anstream::stderr().lock();
-    // A closed standard error is ignored. Messages may contain text of files.
-    let _ = writeln!(err, "{BAD}error{BAD:#}{BOLD}:{BOLD:#} {}", printable(&message.join(": ")));
+    // A closed standard error is ignored.
     if let Some(Hint(hint)) = hint {
         let mut head = "hint:";
         for line in hint.lines() {

@@ -152,6 +152,7 @@ pub(crate) fn reading(args: &TableArgs, votes: Option<&VotesArgs>) -> String {
         votes.first_labels.iter().for_each(|first| push("first-labels", &first.to_string()));
         votes.without.iter().for_each(|name| push("without", name));
         votes.ignored_labels.iter().for_each(|label| push("ignore-label", label));
+        votes.keep_label.iter().for_each(|keep| push("keep-label", &keep.to_string()));
         flags.push_str(if votes.strict { " --strict" } else { "" });
     }
     flags + &layout(args)

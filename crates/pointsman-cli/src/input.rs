@@ -73,6 +73,7 @@ pub(crate) fn read_options(args: &TableArgs, votes: Option<&VotesArgs>, need: Ne
         first_labels: votes.and_then(|votes| votes.first_labels),
         without: votes.map(|votes| votes.without.clone()).unwrap_or_default(),
         ignored_labels: votes.map(|votes| votes.ignored_labels.clone()).unwrap_or_default(),
+        keep_label: votes.and_then(|votes| votes.keep_label),
         strict: votes.is_some_and(|votes| votes.strict),
         normalize: args.normalize,
         need,

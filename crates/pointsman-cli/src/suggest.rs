@@ -24,6 +24,7 @@ pub(crate) const ESTIMATORS: &[&str] = &["auto", "shrink", "plugin", "npmle", "d
 pub(crate) const TIES: &[&str] = &["frugal", "paper"];
 pub(crate) const FORMATS: &[&str] = &["csv", "tsv", "jsonl", "parquet", "arrow", "npz"];
 pub(crate) const DELIMITERS: &[&str] = &["comma", "semicolon", "tab", "pipe"];
+pub(crate) const KEPT_LABELS: &[&str] = &["latest", "first"];
 /// An oracle of each kind, with a price to be changed.
 pub(crate) const ROUTES: &[&str] = &[
     "expert=0.05",

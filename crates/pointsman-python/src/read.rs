@@ -15,7 +15,7 @@ use crate::error::{Refusal, failed, refused};
 /// Reads the rows of one or several files that pass all filters. `annotations` is a long table of labels.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "they have names in Python")]
-#[pyo3(signature = (paths, *, annotations = None, filters = Vec::new(), columns = Vec::new(), format = None, delimiter = None, first_labels = None, without = Vec::new(), ignored_labels = Vec::new(), strict = false, normalize = false))]
+#[pyo3(signature = (paths, *, annotations = None, filters = Vec::new(), columns = Vec::new(), format = None, delimiter = None, first_labels = None, without = Vec::new(), ignored_labels = Vec::new(), keep_label = None, strict = false, normalize = false))]
 pub(crate) fn read<'py>(
     py: Python<'py>,
     paths: Vec<PathBuf>,
@@ -27,6 +27,7 @@ pub(crate) fn read<'py>(
     first_labels: Option<i64>,
     without: Vec<String>,
     ignored_labels: Vec<String>,
+    keep_label: Option<&str>,
     strict: bool,
     normalize: bool,
 ) -> PyResult<Bound<'py, PyDict>> {
@@ -52,6 +53,7 @@ pub(crate) fn read<'py>(
         first_labels,
         without,
         ignored_labels,
+        keep_label: keep_label.map(str::parse).transpose().map_err(failed)?,
         strict,
         normalize,
         ..ReadOptions::default()

@@ -39,7 +39,10 @@ pub fn html(report: &Report) -> serde_json::Result<String> {
         "limit" => escaped(&report.limit_line().unwrap_or_default()),
         "money" => escaped(&capitalised(&report.costs_line())),
         "savings" => escaped(&report.savings_line().unwrap_or_default()),
-        "open" => escaped(&report.open_line().unwrap_or_default()),
+        "open" => {
+            let lines: Vec<String> = report.open_line().into_iter().chain(report.best_possible_line()).collect();
+            escaped(&lines.join(" "))
+        }
         "task" => escaped(&prices_of(&report.evaluation.task, report.evaluation.unit)),
         "made_from" => escaped(&report.made_from.as_ref().map_or(String::new(), MadeFrom::in_words)),
         "costs" => cost_matrix(report),

@@ -1,7 +1,7 @@
 //! Sentences about a report.
 
 use pointsman::evaluate::{MIN_DIFFERING_ROWS, Saving, ranking_name, rule_name};
-use pointsman::number::{counted, percent};
+use pointsman::number::{counted, fixed, percent};
 use pointsman::task::TaskSummary;
 
 use crate::chart::{label, number};
@@ -135,11 +135,35 @@ impl Report {
         self.savings().into_iter().find(|(name, _)| *name == "best-threshold").map(|(_, saving)| saving)
     }
 
-    /// The interval of the policy's cost that the labels identify; `None` if it rounds to a point.
+    /// The bounds on the regret against the best possible per query, as part of a sentence; `None` if they are unknown or round to a point.
+    #[must_use]
+    pub fn open_regret(&self, digits: usize) -> Option<String> {
+        let ends =
+            self.evaluation.identified_regret().filter(|_| self.evaluation.is_identified("pointwise-optimal"))?;
+        let [low, high] = ends.map(|end| fixed(end, digits));
+        (low != high).then(|| format!("labels leave {low} to {high} open"))
+    }
+
+    /// The cost of the best possible per query and the regret against it, each with its bounds; `None` without bounds.
+    #[must_use]
+    pub fn best_possible_line(&self) -> Option<String> {
+        let evaluation = &self.evaluation;
+        let [low, high] = evaluation.open_interval("pointwise-optimal")?.map(|end| number(end, 4));
+        let cost = number(*evaluation.best_costs().get("pointwise-optimal")?, 4);
+        let regret = number(*evaluation.best_regret().get("pointwise-optimal")?, 4);
+        let open = self.open_regret(4).map_or(String::new(), |open| format!(" ({open})"));
+        (low != high).then(|| {
+            format!(
+                "The best possible per query costs {cost} (labels leave {low} to {high} open); the regret against it is {regret}{open}. \
+                 Sampling error comes on top."
+            )
+        })
+    }
+
+    /// The interval of the policy's cost that the labels identify; `None` if it rounds to a point or is small beside the standard error.
     #[must_use]
     pub fn open_line(&self) -> Option<String> {
-        let ends = self.evaluation.corrected_identified.get("router").filter(|_| self.evaluation.is_corrected())?;
-        let [low, high] = ends.map(|end| number(end, 4));
+        let [low, high] = self.evaluation.open_interval("router")?.map(|end| number(end, 4));
         (low != high).then(|| {
             format!(
                 "So few labels per item leave the cost of Pointsman open between {low} and {high}, however many rows there are; \

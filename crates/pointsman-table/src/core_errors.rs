@@ -2,7 +2,7 @@
 
 use pointsman::error::ValueError;
 
-use crate::error::{Error, Result, RowAt};
+use crate::error::{Error, Result, RowAt, listed};
 use crate::layout::{ColumnGroup, Layout};
 use crate::number::NO_ANSWER;
 
@@ -28,7 +28,7 @@ impl CoreErrors<'_> {
             pointsman::Error::Value { row, column, reason } => {
                 let reason = match reason {
                     ValueError::Probability { value } if value.is_nan() && column.starts_with("oracle_") => {
-                        NO_ANSWER.to_owned()
+                        self.no_answer(&column)
                     }
                     ValueError::ProbabilitySum { sum } if !self.normalize && is_rounded_total(sum) => format!(
                         "{reason}; rounded probabilities and percentages are divided by their sum with --normalize (in Python \
@@ -49,6 +49,14 @@ impl CoreErrors<'_> {
         RowAt { file: self.file, row, line }.value(self.column(column, row), reason)
     }
 
+    /// The message about a missing answer, in a column that the core names.
+    fn no_answer(&self, column: &str) -> String {
+        let is_its =
+            |name: &str| column.strip_prefix("oracle_").is_some_and(|rest| rest.starts_with(&format!("{name}_")));
+        let oracle = self.layout.oracles.iter().find(|(name, _)| is_its(name));
+        oracle.map_or_else(|| NO_ANSWER.to_owned(), |(_, group)| group.no_answer_as_nan())
+    }
+
     /// The file's name of a column, from the core's.
     fn column(&self, column: &str, row: u64) -> String {
         let layout = self.layout;
@@ -67,9 +75,9 @@ impl CoreErrors<'_> {
             (key == "*").then(|| group.column(row, None))
         };
         if column == "votes_*"
-            && let Some(field) = layout.labels
+            && let Some(labels) = &layout.labels
         {
-            return layout.names[field].clone();
+            return listed(labels.fields().iter().map(|&field| &layout.names[field]));
         }
         groups
             .into_iter()

@@ -9,7 +9,8 @@ use crate::cell::Cell;
 use crate::error::{Error, Parsed, Result, RowAt, shown};
 use crate::input::{Bytes, Counted, Input};
 use crate::input_column::{InputColumn, empty_csv};
-use crate::layout::{ColumnGroup, Field, Hints, Layout, Shape};
+use crate::labels::Labels;
+use crate::layout::{ColumnGroup, Field, Hints, LabelFields, Layout, Location, Shape};
 use crate::number;
 use crate::options::{Delimiter, ReadOptions};
 use crate::raw::{RawRows, RowValues};
@@ -19,6 +20,7 @@ use crate::source::{Progress, Source};
 pub(crate) struct CsvSource {
     records: Records,
     layout: Layout,
+    labels: Labels,
     /// The columns' names and whether they hold numbers by their role, if all columns are kept.
     kept: Option<Vec<(String, bool)>>,
     /// The unused columns whose values so far are numbers, with whether there were any.
@@ -55,12 +57,12 @@ pub(crate) fn open(input: Input, delimiter: Delimiter, options: &ReadOptions) ->
     let field = |(i, name): (usize, &String)| Field { name: name.clone(), shape: Shape::Scalar, first: first(i) };
     let fields: Vec<Field> = records.header.iter().enumerate().map(field).collect();
     let layout = Layout::find(&records.name, &fields, Hints::default(), options)?;
-    let is_number = |name: &String| (name.clone(), options.columns.has_role(name, true, &layout.classes));
+    let is_number = |name: &String| (name.clone(), options.columns.is_numeric(name, &layout.classes));
     let kept = options.keep_columns.then(|| layout.names.iter().map(is_number).collect());
     let unused_numeric = layout.unused_scalars.iter().map(|&field| (field, false)).collect();
     // Where commas separate columns, they are not decimal signs.
     let sign = (delimiter == Delimiter::COMMA).then_some(DecimalSign::Point);
-    Ok(CsvSource { records, layout, kept, unused_numeric, sign })
+    Ok(CsvSource { records, labels: Labels::new(&layout.classes), layout, kept, unused_numeric, sign })
 }
 
 impl Source for CsvSource {
@@ -79,8 +81,8 @@ impl Source for CsvSource {
                     text.is_empty() || number::real_from_text(text).is_ok()
                 });
             }
-            let mut row = Row { at, layout, record };
-            if !filter.keeps_all() && !filter.keeps(at, |i| row.cell(layout.filters[i]))? {
+            let mut row = Row { at, layout, labels: &self.labels, record };
+            if !filter.keeps_all() && !filter.keeps(at, |i| row.cell(layout.filters[i].path.field))? {
                 if let Some(field) = layout.dropped_id {
                     row.ids(field, &mut out.dropped_ids)?;
                 }
@@ -126,6 +128,7 @@ impl Source for CsvSource {
 struct Row<'a> {
     at: RowAt<'a>,
     layout: &'a Layout,
+    labels: &'a Labels,
     record: &'a ByteRecord,
 }
 
@@ -140,7 +143,7 @@ impl<'a> Row<'a> {
                 *value = number;
             }
         }
-        for group in self.layout.groups() {
+        for group in self.layout.groups().filter(|group| group.is_numeric()) {
             for (key, &field) in group.fields().iter().enumerate() {
                 if self.record[field].contains(&b'.') {
                     let why = format!(
@@ -183,6 +186,11 @@ impl RowValues for Row<'_> {
         if let Some(key) = group.fields().iter().position(|&field| self.record[field].trim_ascii().is_empty()) {
             return Err(self.at.value(group.column(self.at.row, Some(key)), group.no_answer()));
         }
+        if let Location::ClassName(path) = &group.location {
+            let name = &self.layout.names[path.field];
+            let answer = number::text(&self.record[path.field]).map_err(|why| self.at.value(name, why))?;
+            return self.labels.append_answer(answer, out).map_err(|why| self.at.value(name, why));
+        }
         self.numbers(group, number::real_from_text, out)
     }
 
@@ -190,9 +198,13 @@ impl RowValues for Row<'_> {
         self.numbers(group, number::count_from_text, out)
     }
 
-    /// CSV has no lists, so that no layout has labels.
-    fn labels(&self, _: usize, _: &mut Vec<u32>) -> Result<()> {
-        Ok(())
+    /// CSV has no lists: labels are columns.
+    fn labels(&self, fields: &LabelFields, out: &mut Vec<u32>) -> Result<()> {
+        let (fields, names) = (fields.fields(), &self.layout.names);
+        let text = |&field: &usize| number::text(&self.record[field]).map_err(|why| self.at.value(&names[field], why));
+        let texts: Vec<&str> = fields.iter().map(text).collect::<Result<_>>()?;
+        let counted = self.labels.append_counts(texts.into_iter().map(Cow::Borrowed), self.layout.first_labels, out);
+        counted.map_err(|(place, why)| self.at.value(&names[fields[place]], why))
     }
 
     fn ids(&self, field: usize, out: &mut Vec<String>) -> Result<()> {

@@ -82,6 +82,11 @@ pub struct Joined {
     pub taken: Vec<(&'static str, String)>,
     /// How many annotations were left out for their label: [`ReadOptions::ignored_labels`](crate::ReadOptions::ignored_labels).
     pub ignored: usize,
+    /// How many labels were left out because another label of the same annotator on the same item was kept:
+    /// [`ReadOptions::keep_label`](crate::ReadOptions::keep_label).
+    pub superseded: usize,
+    /// Ids of [`Self::not_in_table`] that differ from an id of [`Self::not_annotated`] in capitals or surrounding spaces only, and that id.
+    pub differ_in_capitals: Option<MatchedLabels>,
     /// Rows of the annotations that repeat an earlier one, and count once.
     pub copied: Option<CopiedLabels>,
     /// Labels that differ from the names of classes in capitals or surrounding spaces only.

@@ -1,7 +1,7 @@
 //! JSONL: one object per line, its fields wide, nested or both.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::io::{BufRead, BufReader, Read};
 
 use crate::cell::Cell;
@@ -9,22 +9,24 @@ use crate::error::{Error, Parsed, Result, RowAt, shown};
 use crate::input::{Bytes, Counted, Input};
 use crate::json::{Json, entry};
 use crate::labels::Labels;
-use crate::layout::{ColumnGroup, Field, FieldPath, Hints, Layout, Location};
-use crate::number::NO_ANSWER;
-use crate::options::{Columns, Need, ReadOptions, Role};
+use crate::layout::{ColumnGroup, Field, FieldPath, FilterField, Hints, LabelFields, Layout, Location, no_answer};
+use crate::options::{Columns, Filter, Need, ReadOptions, Role};
 use crate::raw::{RawRows, RowValues};
 use crate::row_filter::RowFilter;
 use crate::source::{Progress, Source};
 
 type Object = Vec<(String, Json)>;
 
+/// A row with its number and its line.
+type NumberedRow = (u64, u64, Object);
+
 /// The message about a file without rows.
 pub(crate) const EMPTY: &str = "is empty: it has no rows, and there must be at least one";
 
 pub(crate) struct JsonlSource {
     lines: Lines,
-    /// The first row, read to find the layout.
-    first: Option<Object>,
+    /// The rows read to find the layout, each with its number and line.
+    ahead: VecDeque<NumberedRow>,
     layout: Layout,
     labels: Labels,
     columns: Columns,
@@ -38,13 +40,17 @@ pub(crate) struct JsonlSource {
 
 pub(crate) fn open(input: Input, options: &ReadOptions) -> Result<JsonlSource> {
     let mut lines = Lines::open(input);
-    let first = lines.next()?.map(|(_, object)| object);
-    let layout = match &first {
+    let (ahead, first) = read_ahead(&mut lines, options)?;
+    let first = ahead.get(first).map(|(.., object)| object);
+    let layout = match first {
         Some(object) => {
             let field = |(name, value): &(String, Json)| Field {
                 name: name.clone(),
                 shape: value.shape(),
-                first: value.cell().and_then(|cell| cell.text().map(Cow::into_owned)),
+                first: match value.cell() {
+                    Some(cell) => cell.text().map(Cow::into_owned),
+                    None => Some(value.to_string()),
+                },
             };
             let fields: Vec<Field> = object.iter().map(field).collect();
             Layout::find(
@@ -57,7 +63,7 @@ pub(crate) fn open(input: Input, options: &ReadOptions) -> Result<JsonlSource> {
         None => Layout::without_rows(options).ok_or_else(|| Error::file(&lines.name, EMPTY))?,
     };
     let is_number = |(_, value): &(String, Json)| matches!(value, Json::Int(_) | Json::Real(_));
-    let is_numeric = |field: &&usize| first.as_ref().is_some_and(|object| is_number(&object[**field]));
+    let is_numeric = |field: &&usize| first.is_some_and(|object| is_number(&object[**field]));
     let unused = layout.unused_scalars.iter().filter(is_numeric);
     Ok(JsonlSource {
         unused_numeric: unused.map(|&field| layout.names[field].clone()).collect(),
@@ -67,9 +73,50 @@ pub(crate) fn open(input: Input, options: &ReadOptions) -> Result<JsonlSource> {
         columns: options.columns.clone(),
         need: options.need,
         keep: options.keep_columns,
-        first,
+        ahead,
         row: 0,
     })
+}
+
+/// Reads rows up to the first one that has a value wherever a filter asks for one, since later rows have the columns of the one that the
+/// layout is found in; and the place of that row.
+fn read_ahead(lines: &mut Lines, options: &ReadOptions) -> Result<(VecDeque<NumberedRow>, usize)> {
+    /// Rows that are kept in memory at most.
+    const MAX_ROWS: usize = 10_000;
+    let needed: Vec<&Filter> = options.filters.iter().filter(|filter| filter.keeps_any_value()).collect();
+    let has_all = |object: &Object| needed.iter().all(|filter| !is_empty(value_of(object, filter.column())));
+    let mut ahead = VecDeque::new();
+    while ahead.len() < MAX_ROWS
+        && let Some((at, object)) = lines.next()?
+    {
+        let is_complete = has_all(&object);
+        ahead.push_back((at.row, at.line.unwrap_or_default(), object));
+        if is_complete {
+            let place = ahead.len() - 1;
+            return Ok((ahead, place));
+        }
+    }
+    Ok((ahead, 0))
+}
+
+/// The value of a field, or of a child of a map under a name like `oracles.llm`.
+fn value_of<'a>(object: &'a Object, name: &str) -> Option<&'a Json> {
+    let child = |(dot, _): (usize, &str)| match entry(object, &name[..dot], 0)? {
+        Json::Object(entries) => entry(entries, &name[dot + 1..], 0),
+        _ => None,
+    };
+    entry(object, name, 0).or_else(|| name.match_indices('.').find_map(child))
+}
+
+/// Whether there is no value: it is missing, null or empty.
+fn is_empty(value: Option<&Json>) -> bool {
+    match value {
+        None | Some(Json::Null) => true,
+        Some(Json::Text(text)) => text.trim().is_empty(),
+        Some(Json::List(values)) => values.iter().all(|value| matches!(value, Json::Null)),
+        Some(Json::Object(entries)) => entries.iter().all(|(_, value)| matches!(value, Json::Null)),
+        Some(_) => false,
+    }
 }
 
 impl Source for JsonlSource {
@@ -79,17 +126,17 @@ impl Source for JsonlSource {
 
     fn fill(&mut self, limit: usize, filter: &mut RowFilter, out: &mut RawRows) -> Result<usize> {
         for read in 0..limit {
-            let object = match self.first.take() {
-                Some(object) => object,
+            let (number, line, object) = match self.ahead.pop_front() {
+                Some(row) => row,
                 None => match self.lines.next()? {
-                    Some((_, object)) => object,
+                    Some((at, object)) => (at.row, at.line.unwrap_or_default(), object),
                     None => return Ok(read),
                 },
             };
             self.row += 1;
-            let at = self.lines.at();
+            let at = RowAt { file: &self.lines.name, row: number, line: Some(line) };
             let row = Row { at, layout: &self.layout, labels: &self.labels, object: &object };
-            if !filter.keeps_all() && !filter.keeps(at, |i| row.cell(row.layout.filters[i]))? {
+            if !filter.keeps_all() && !filter.keeps(at, |i| row.filtered_cell(&row.layout.filters[i]))? {
                 if let Some(field) = self.layout.dropped_id {
                     row.ids(field, &mut out.dropped_ids)?;
                 }
@@ -130,22 +177,39 @@ struct Row<'a> {
 impl<'a> Row<'a> {
     /// Refuses a row without another model's answer: its field is missing, null or empty.
     fn check_answer(&self, group: &ColumnGroup) -> Result<()> {
-        let is_empty = |value: Option<&Json>| match value {
-            None | Some(Json::Null) => true,
-            Some(Json::List(values)) => values.iter().all(|value| matches!(value, Json::Null)),
-            Some(Json::Object(entries)) => entries.iter().all(|(_, value)| matches!(value, Json::Null)),
-            Some(_) => false,
-        };
         let field = |field: usize| entry(self.object, &self.layout.names[field], field);
         let is_missing = match &group.location {
             Location::Wide(fields) => fields.iter().all(|&place| is_empty(field(place))),
-            Location::List(path) | Location::Keyed(path) => is_empty(match (&path.child, field(path.field)) {
-                (None, value) => value,
-                (Some(child), Some(Json::Object(entries))) => entry(entries, child, 0),
-                (Some(_), _) => None,
-            }),
+            Location::List(path) | Location::Keyed(path) | Location::ClassName(path) => {
+                is_empty(self.value_if_any(path))
+            }
         };
         if is_missing { Err(self.error(group, None, group.no_answer())) } else { Ok(()) }
+    }
+
+    /// The value at a path, if the row has it.
+    fn value_if_any(&self, path: &FieldPath) -> Option<&'a Json> {
+        let value = entry(self.object, &self.layout.names[path.field], path.field);
+        match (&path.child, value) {
+            (None, value) => value,
+            (Some(child), Some(Json::Object(entries))) => entry(entries, child, 0),
+            (Some(_), _) => None,
+        }
+    }
+
+    /// The value that a filter looks at; of lists and maps, it may ask only whether there is one.
+    fn filtered_cell(&self, filter: &FilterField) -> Result<Cell<'a>> {
+        match self.value_if_any(&filter.path) {
+            value if is_empty(value) => Ok(Cell::Null),
+            Some(value @ (Json::List(_) | Json::Object(_))) if filter.asks_for_any_value => {
+                Ok(Cell::Text(Cow::Owned(value.brief())))
+            }
+            Some(value) => value.cell().ok_or_else(|| {
+                self.at
+                    .value(&self.layout.names[filter.path.field], format!("one value is needed, not {}", value.brief()))
+            }),
+            None => Ok(Cell::Null),
+        }
     }
 
     /// Refuses keys given twice, and fields with a role that are not in the first row, which would otherwise be dropped silently.
@@ -160,7 +224,13 @@ impl<'a> Row<'a> {
             if !in_place && need != Need::Predictions && !names.contains(name) && has_role() {
                 let is_answer =
                     name == columns.field(Role::Oracles) || matches!(columns.wide_role(name), Some((Role::Oracles, _)));
-                let why = if is_answer { NO_ANSWER } else { "every row needs the same columns" };
+                let why = match value {
+                    Json::Object(entries) if is_answer && entries.len() == 1 => {
+                        no_answer(&format!("{name}.{}", entries[0].0))
+                    }
+                    _ if is_answer => no_answer(name),
+                    _ => "every row needs the same columns".to_owned(),
+                };
                 return Err(self.at.value(name, format!("is not in the first row: {why}")));
             }
         }
@@ -236,6 +306,8 @@ impl<'a> Row<'a> {
                 }
                 self.check_other_entries(group, entries, found)?;
             }
+            // Names of classes are no numbers: they are read as answers.
+            Location::ClassName(_) => {}
         }
         Ok(())
     }
@@ -284,6 +356,14 @@ impl RowValues for Row<'_> {
 
     fn answers(&self, group: &ColumnGroup, out: &mut Vec<f64>) -> Result<()> {
         self.check_answer(group)?;
+        if let Location::ClassName(path) = &group.location {
+            let value = self.value_if_any(path).unwrap_or(&Json::Null);
+            let text = value.cell().and_then(|cell| cell.text().map(Cow::into_owned));
+            let text = text.ok_or_else(|| {
+                self.error(group, None, format!("one class is needed as in the first row, not {}", value.brief()))
+            })?;
+            return self.labels.append_answer(&text, out).map_err(|why| self.error(group, None, why));
+        }
         // A model that gives one answer need not list the other classes.
         self.numbers(group, Json::real, Some(0.0), out)
     }
@@ -292,7 +372,21 @@ impl RowValues for Row<'_> {
         self.numbers(group, Json::count, Some(0), out)
     }
 
-    fn labels(&self, field: usize, out: &mut Vec<u32>) -> Result<()> {
+    fn labels(&self, fields: &LabelFields, out: &mut Vec<u32>) -> Result<()> {
+        let field = match fields {
+            LabelFields::List(field) => *field,
+            LabelFields::Columns(fields) => {
+                let names = &self.layout.names;
+                let texts: Vec<Cow<'_, str>> = fields
+                    .iter()
+                    .map(|&field| {
+                        Ok(self.cell(field)?.text().map(Cow::into_owned).map_or(Cow::Borrowed(""), Cow::Owned))
+                    })
+                    .collect::<Result<_>>()?;
+                let counted = self.labels.append_counts(texts.into_iter(), self.layout.first_labels, out);
+                return counted.map_err(|(place, why)| self.at.value(&names[fields[place]], why));
+            }
+        };
         let name = &self.layout.names[field];
         let value = self.field(field)?;
         let Json::List(values) = value else {

@@ -1,8 +1,9 @@
 //! The classes that annotators' labels name.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
-use crate::error::listed;
+use crate::error::{Parsed, listed, shown};
 use crate::suggest::did_you_mean;
 
 /// Finds the class a label names.
@@ -51,8 +52,38 @@ impl Labels {
 
     /// The message about a label that is not a class; `shown` is the label as the message shows it.
     pub(crate) fn refusal(&self, shown: &str, label: &str) -> String {
+        self.refusal_as("label", shown, label)
+    }
+
+    /// Appends the value of each class if another model's answer is this class: one for the class, zero for the others.
+    pub(crate) fn append_answer(&self, answer: &str, out: &mut Vec<f64>) -> Parsed<()> {
+        let answer = answer.trim();
+        let class = self.class(answer).ok_or_else(|| self.refusal_as("answer", &shown(answer), answer))?;
+        out.extend((0..self.classes.len()).map(|other| if other == class { 1.0 } else { 0.0 }));
+        Ok(())
+    }
+
+    /// Counts one label per text, up to the first `limit`; empty texts are no labels. A refusal has the place of the text.
+    pub(crate) fn append_counts<'a>(
+        &self,
+        texts: impl Iterator<Item = Cow<'a, str>>,
+        limit: usize,
+        out: &mut Vec<u32>,
+    ) -> std::result::Result<(), (usize, String)> {
+        let start = out.len();
+        out.resize(start + self.classes.len(), 0);
+        let given = texts.enumerate().filter(|(_, text)| !text.trim().is_empty());
+        for (i, (place, text)) in given.enumerate() {
+            let label = text.trim();
+            let class = self.class(label).ok_or_else(|| (place, self.refusal(&shown(label), label)))?;
+            out[start + class] += u32::from(i < limit);
+        }
+        Ok(())
+    }
+
+    fn refusal_as(&self, what: &str, shown: &str, label: &str) -> String {
         let meant = did_you_mean(label, self.classes.iter().map(String::as_str));
-        format!("label {shown} is not among the classes ({}){meant}", listed(&self.classes))
+        format!("{what} {shown} is not among the classes ({}){meant}", listed(&self.classes))
     }
 }
 

@@ -77,7 +77,7 @@ pub use frame::{CopiedLabels, Frame, Ids, Joined, MatchedLabels, RepeatedIds};
 pub use guard::is_guarded;
 pub use input_column::{InputColumn, InputKind};
 pub use normalize::Sums;
-pub use options::{Columns, Delimiter, Filter, Need, ReadOptions};
+pub use options::{Columns, Delimiter, Filter, KeepLabel, Need, ReadOptions};
 pub use overwrite::{Existing, existing};
 pub use partial::{load_partial, parse_partial, partial_bytes, save_partial};
 pub use policy::{

@@ -43,8 +43,8 @@ pub(crate) fn real_from_text(bytes: &[u8]) -> Parsed<f64> {
 }
 
 /// The message about a row that another model gave no answer to.
-pub(crate) const NO_ANSWER: &str = "no answer: a route is measured on rows that have answers; keep those, for example with \
-                                    --where has_answer=1 (in Python where={'has_answer': 1}), or drop the columns of the oracle";
+pub(crate) const NO_ANSWER: &str = "no answer: a route is measured on rows that have answers; if a column tells them from \
+                                    the others, keep those with --where COLUMN=VALUE, or drop the columns of the oracle";
 
 /// A feature from text: NaN if the text is empty.
 pub(crate) fn feature_from_text(bytes: &[u8]) -> Parsed<f64> {

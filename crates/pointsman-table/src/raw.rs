@@ -6,7 +6,7 @@ use crate::core_errors::CoreErrors;
 use crate::error::{Error, Parsed, Result};
 use crate::frame::Frame;
 use crate::input_column::InputRows;
-use crate::layout::{ColumnGroup, Layout};
+use crate::layout::{ColumnGroup, LabelFields, Layout};
 use crate::normalize::divide;
 
 /// Rows of a file whose values are read by their role; every format implements it.
@@ -22,8 +22,8 @@ pub(crate) trait RowValues {
 
     fn votes(&self, group: &ColumnGroup, out: &mut Vec<u32>) -> Result<()>;
 
-    /// Votes counted from the labels that a field lists.
-    fn labels(&self, field: usize, out: &mut Vec<u32>) -> Result<()>;
+    /// Votes counted from labels.
+    fn labels(&self, fields: &LabelFields, out: &mut Vec<u32>) -> Result<()>;
 
     fn ids(&self, field: usize, out: &mut Vec<String>) -> Result<()>;
 }
@@ -75,8 +75,8 @@ impl RawRows {
         if let Some(group) = &layout.votes {
             rows.votes(group, &mut self.votes)?;
         }
-        if let Some(field) = layout.labels {
-            rows.labels(field, &mut self.votes)?;
+        if let Some(fields) = &layout.labels {
+            rows.labels(fields, &mut self.votes)?;
         }
         if let Some(group) = &layout.truth {
             rows.reals(group, &mut self.truth)?;

@@ -52,6 +52,15 @@ pub fn maybe(x: Option<f64>, decimals: usize) -> String {
     fixed(x.unwrap_or(f64::NAN), decimals)
 }
 
+/// Whether an interval that labels leave open is worth showing beside a standard error: it is wider than a tenth of it. Without a finite
+/// standard error, every interval is.
+#[must_use]
+pub fn is_wide_beside([low, high]: [f64; 2], standard_error: f64) -> bool {
+    /// A narrower interval changes nothing that a reader would conclude.
+    const MIN_PART: f64 = 0.1;
+    high > low && (!standard_error.is_finite() || high - low > MIN_PART * standard_error)
+}
+
 /// A share as a percentage with one decimal: `12.3 %`.
 #[must_use]
 pub fn percent(share: f64) -> String {

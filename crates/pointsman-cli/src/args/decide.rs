@@ -52,7 +52,8 @@ pub(crate) struct DecideArgs {
     /// The queries: predictions, and the features the router needs (- is standard input)
     #[arg(value_name = "TABLE", value_hint = ValueHint::FilePath)]
     pub(crate) table: PathBuf,
-    /// Where to write the decisions (- is standard output); without it a terminal shows the first rows only
+    /// Where to write the decisions (- is standard output); without it a terminal shows the first rows only. The summary goes to
+    /// standard error in any case, unless --json prints it
     #[arg(short, long, value_name = "OUT", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
     /// The format of the decisions [default: by extension, csv on standard output]
@@ -134,9 +135,9 @@ pub(crate) struct PlanArgs {
     /// The largest number of labels to buy: plan names those that are expected to save most
     #[arg(long, value_name = "N")]
     pub(crate) max_labels: Option<usize>,
-    /// The most to spend on labels, in the unit of --label-price: as --max-labels
+    /// The most to spend on labels, in the unit of --label-price, which it needs: as --max-labels
     #[arg(long, value_name = "X", value_parser = not_negative, allow_negative_numbers = true,
-          requires = "label_price", conflicts_with = "max_labels")]
+          conflicts_with = "max_labels")]
     pub(crate) spend: Option<f64>,
     /// The largest number of labels that one item may get in all [default: the number of annotators if --annotations names them,
     /// otherwise any]

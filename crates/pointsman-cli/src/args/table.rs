@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use pointsman_table::{Columns, Delimiter, Filter, Format};
+use pointsman_table::{Columns, Delimiter, Filter, Format, KeepLabel};
 
 use super::values::first_labels;
 use crate::suggest::{self, suggest};
@@ -25,7 +25,8 @@ pub(crate) struct TableArgs {
     pub(crate) delimiter: Option<Delimiter>,
     /// Other names for columns, as in probs=p_,votes=v_,id=uid. Keys: probs, votes, labels, features, oracles, truth, id, weight,
     /// classes; item (its ids), label, annotator and date in --annotations. Features and probs are named by a prefix, or by full names
-    /// with one entry each: features=words,features=age. May be given several times
+    /// with one entry each: features=words,features=age. labels=label_ reads one label per column with this prefix; oracles=NAME also
+    /// one column of class names. May be given several times
     #[arg(long, value_name = "KEY=NAME,…")]
     pub(crate) columns: Vec<Columns>,
     /// Divide probabilities that do not sum to one by their sum, for rounded numbers and percentages; the sums are reported
@@ -54,4 +55,9 @@ pub(crate) struct VotesArgs {
     /// Leave out annotations with this label, such as unsure, or '' for those without a label; may be given several times
     #[arg(long = "ignore-label", value_name = "LABEL", requires = "annotations")]
     pub(crate) ignored_labels: Vec<String>,
+    /// If an annotator labelled an item twice, differently, count the latest or the first label: by --columns date=NAME if given,
+    /// otherwise in the order of the file [default: refuse such annotations]
+    #[arg(long, value_name = "latest|first", requires = "annotations",
+          value_parser = suggest::<KeepLabel>(suggest::KEPT_LABELS), hide_possible_values = true)]
+    pub(crate) keep_label: Option<KeepLabel>,
 }

@@ -16,7 +16,7 @@ asymmetric:2; any cost matrix in a task file.
 Kinds of oracles: bayes (knows the label distribution; the default); \
 panel:m=3,aggregate=mean, plurality or laplace (m experts who label as the \
 calibration labels do); measured (the table has its predictions in \
-oracle_<name>_<class>).
+oracle_<name>_<class>, or its answers in oracle_<name>).
 Prices are in the unit of the loss.";
 
 /// A loss, priced oracles and a price for abstaining, as typed.

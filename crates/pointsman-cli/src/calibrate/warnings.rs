@@ -4,7 +4,7 @@ use pointsman::partition::{Factor, SPARSE_BELOW_ROWS};
 use pointsman::{Router, Table};
 use pointsman_table::Frame;
 
-use crate::render::number::{count, counted, percent};
+use crate::render::number::{count, counted};
 use crate::stats::{RouterStats, is_forest};
 use crate::words;
 
@@ -22,7 +22,6 @@ pub(super) fn weak_estimates(router: &Router, stats: &RouterStats) -> Vec<String
     // Pooled cells are shrunk towards their neighbours, and a forest's costs do not rest on cells.
     let is_pooled = matches!(router.partition().factors(), [Factor::Pooled]);
     if stats.sparse + stats.empty > 0 && !is_forest(router) && !is_pooled {
-        let share = (stats.sparse + stats.empty) as f64 / stats.cells as f64;
         // The number of cells of a partition that learns is not chosen by its user.
         let learns = router.partition().factors().iter().any(Factor::learns);
         let remedy = if learns { "more rows would give better estimates there" } else { "use fewer bins or more rows" };
@@ -31,8 +30,13 @@ pub(super) fn weak_estimates(router: &Router, stats: &RouterStats) -> Vec<String
             _ => " (an empty cell falls back to the rows of the same confidence)",
         };
         sentences.push(format!(
-            "{} of the cells have fewer than {SPARSE_BELOW_ROWS} calibration rows: {remedy}{fall_back}",
-            percent(share)
+            "{} of the {} fewer than {SPARSE_BELOW_ROWS} calibration rows: {remedy}{fall_back}",
+            count(stats.sparse + stats.empty),
+            if stats.sparse + stats.empty == 1 {
+                format!("{} has", counted(stats.cells, "cell", "cells"))
+            } else {
+                format!("{} have", counted(stats.cells, "cell", "cells"))
+            }
         ));
     }
     sentences

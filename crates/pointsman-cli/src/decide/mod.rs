@@ -15,7 +15,7 @@ use anyhow::bail;
 use pointsman::monitor::Traffic;
 use pointsman::policy::{CapUse, Caps, TallySummary};
 use pointsman::{Policy, Router, Task};
-use pointsman_table::{Batches, DecisionExtras, Need, ReadOptions, Rereadable, RouterOrPolicy};
+use pointsman_table::{Batches, DecisionExtras, Format, Need, ReadOptions, Rereadable, RouterOrPolicy};
 
 use crate::args::{DecideArgs, Keep};
 use crate::certified::Certified;
@@ -218,7 +218,10 @@ fn print(
         Output::Table(..) | Output::None => {
             let (remark, budget) = evaluation_step(args, policy, summary);
             let layout = flags::layout(&args.reading);
-            (remark, format!("pointsman evaluate {router} heldout.csv{layout}{task}{budget}"))
+            // The held-out rows most likely have the format of the queries.
+            let format = Format::from_path(&args.table).filter(|_| args.reading.format.is_none());
+            let extension = format.or(args.reading.format).map_or("csv".to_owned(), |format| format.to_string());
+            (remark, format!("pointsman evaluate {router} heldout.{extension}{layout}{task}{budget}"))
         }
     };
     next_step(&mut err, &remark, &[command])?;
@@ -229,7 +232,7 @@ fn print(
 fn evaluation_step(args: &DecideArgs, policy: &Policy, summary: &TallySummary) -> (String, String) {
     let mut remark = "Next, evaluate it on held-out rows".to_owned();
     let has_name = |key: &str| args.reading.columns.iter().any(|columns| columns.has_name(key));
-    if has_name("probs") && !has_name("votes") {
+    if has_name("probs") && !has_name("votes") && !has_name("labels") {
         remark += ", with votes=PREFIX added to --columns unless their votes are called votes_<class>";
     }
     remark += "; labels in a long table need --annotations FILE";

@@ -64,8 +64,9 @@ fn write_expected_cost(out: &mut impl Write, summary: &TallySummary, policy: &Po
                 .collect();
             let router = costs.get("router").copied().unwrap_or(f64::NAN);
             let (unit, always) = (policy.task().loss().unit(), always.join(", "));
-            let open = words::identified_interval(router, summary.identified);
-            let router = words::with_error(router, summary.standard_error.unwrap_or(f64::NAN));
+            let error = summary.standard_error.unwrap_or(f64::NAN);
+            let open = words::identified_interval(router, error, summary.identified);
+            let router = words::with_error(router, error);
             // Held-out rows correct the estimates that decide; a policy file has none.
             let basis = if policy.router().is_none() { ", by the estimates that decide," } else { "" };
             let text = format!("expected cost per query{basis} {BOLD}{router}{BOLD:#} {unit}{open}; {always}");
@@ -78,10 +79,12 @@ fn write_expected_cost(out: &mut impl Write, summary: &TallySummary, policy: &Po
         }
     }
     if let (Some(_), Some(share)) = (&summary.expected_cost, summary.shares.get("undetermined")) {
-        let open = counted((share * summary.rows as f64).round() as usize, "query has", "queries have");
+        let queries = (share * summary.rows as f64).round() as usize;
+        let open = counted(queries, "query has", "queries have");
+        let are = if queries == 1 { "it is" } else { "they are" };
         let text = format!(
             "{open} no certain best action: too few calibration rows like these have two labels or more, so the costs of routing are \
-             only bounded; they are counted as the cheapest action of known cost"
+             only bounded; {are} counted as the cheapest action of known cost"
         );
         paragraph(&mut *out, 0, &format!("{DIM}{text}{DIM:#}"))?;
     }

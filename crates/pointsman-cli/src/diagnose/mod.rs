@@ -69,12 +69,22 @@ fn next_step(args: &DiagnoseArgs, diagnosis: &Diagnosis) -> Option<NextStep> {
     });
     // Plans need cells that can be certified, which a forest's cannot.
     let is_certain_to_have_cells = !named.is_empty() && !partition.starts_with("forest");
-    let for_plans =
-        if is_certain_to_have_cells { "" } else { " (add --certifiable if you want certificates or plans)" };
+    // The second command, if there are prices: a router that plans and certificates can use.
+    let certified = (has_choice && !is_certain_to_have_cells)
+        .then(|| format!("pointsman calibrate {table}{reading} --certifiable -o certifiable.safetensors"));
+    let for_plans = match (&certified, is_certain_to_have_cells) {
+        (Some(_), _) => "; the last command learns one for certificates and plans",
+        (None, false) => " (add --certifiable if you want certificates or plans)",
+        (None, true) => "",
+    };
+    let learn_and_show = || {
+        let show = format!("pointsman show router.safetensors{task}");
+        [calibrate(&named), show].into_iter().chain(certified.clone()).collect()
+    };
     let next = match diagnosis.verdict.advice {
         Advice::UseIt => Some(NextStep {
             remark: format!("Next, learn a router and see what it does{for_plans}:"),
-            commands: vec![calibrate(&named), format!("pointsman show router.safetensors{task}")],
+            commands: learn_and_show(),
         }),
         Advice::MoreData if has_choice => {
             let cells = if is_certain_to_have_cells { named.as_str() } else { " --certifiable" };
@@ -85,7 +95,7 @@ fn next_step(args: &DiagnoseArgs, diagnosis: &Diagnosis) -> Option<NextStep> {
         }
         Advice::NoNeed | Advice::SmallSaving => Some(NextStep {
             remark: format!("To try it all the same, learn a router and see what it does{for_plans}:"),
-            commands: vec![calibrate(&named), format!("pointsman show router.safetensors{task}")],
+            commands: learn_and_show(),
         }),
         Advice::MendLabels if first_labels.is_some() => Some(NextStep {
             remark: "Next, look again with the first labels of every item only:".to_owned(),

@@ -110,11 +110,16 @@ fn cost_grid(report: &Report, digits: usize) -> Grid {
             "cell-optimal" | "pointwise-optimal" => (PLAIN, "known in hindsight only"),
             _ => (PLAIN, ""),
         };
+        let open = evaluation.open_interval(name).map(|ends| ends.map(|end| fixed(end, digits)));
+        let open = open.filter(|[low, high]| low != high);
+        let open = open.map(|[low, high]| format!("labels leave {low} to {high} open"));
+        let remark = [remark.to_owned()].into_iter().chain(open).filter(|part| !part.is_empty());
+        let remark = remark.collect::<Vec<_>>().join("; ");
         grid.row([
             (rule_name(name), style),
             (maybe(Some(cost).filter(|_| evaluation.is_identified(name)), digits), style),
             (maybe(error.filter(|_| evaluation.is_identified(name)), digits), DIM),
-            (remark.to_owned(), DIM),
+            (remark, DIM),
         ]);
     }
     if let Some(threshold) = report.best_threshold() {
@@ -158,7 +163,8 @@ fn regret(report: &Report, digits: usize) -> String {
         true => " Always routing and the best in hindsight ignore the limit: part of the regret is its price.",
         false => "",
     };
-    format!("Regret: {of_cell}{} above the best possible per query.{limit}", against("pointwise-optimal"))
+    let open = report.open_regret(digits).map_or(String::new(), |open| format!(" ({open})"));
+    format!("Regret: {of_cell}{} above the best possible per query{open}.{limit}", against("pointwise-optimal"))
 }
 
 fn print_gains(out: &mut impl Write, report: &Report) -> io::Result<()> {

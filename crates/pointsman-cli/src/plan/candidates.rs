@@ -35,9 +35,18 @@ impl Candidates {
         let frame = input::read_frame(path, &options)?;
         input::check_classes(router, frame.table.classes(), path)?;
         if !frame.table.has_votes() {
+            if words::table::has_items_that_shaped_cells(router, &frame.table) {
+                bail!(
+                    "{}: has most of the router's items, so it seems to be the table that the router was calibrated on; half of its items \
+                     shaped the cells and are not in the router, so that they cannot be told from new ones: add --annotations FILE with \
+                     all labels (or columns of votes), or give a table of new items only",
+                    path.display()
+                );
+            }
             warn_all(missing_columns(router, &frame, path));
             return Self::new_items(router, frame, None);
         }
+        warn_all(other_labels(router, &frame));
         let labelled = frame.table.rows();
         let common = router.rows_in_common(&frame.table).into_iter().filter(|is_common| *is_common).count();
         let rows_elsewhere = router.rows().rows().saturating_sub(common);
@@ -108,6 +117,24 @@ fn leave_out_copies(frame: &mut Frame) {
         let rows = counted(copies, "row has", "rows have");
         render::warn(format!("{rows} the id of an earlier row: each item is listed once"));
     }
+}
+
+/// A warning that items which the router has carry other labels here: they were read with other flags, or have changed.
+fn other_labels(router: &Router, frame: &Frame) -> Option<String> {
+    /// A smaller part may be items whose predictions agree by chance.
+    const MIN_PART: f64 = 0.05;
+    let seen = router.items_seen(&frame.table)?;
+    let same = router.rows_in_common(&frame.table);
+    let items = seen.iter().filter(|seen| **seen).count();
+    let differ = seen.iter().zip(&same).filter(|(seen, same)| **seen && !**same).count();
+    (differ > 0 && differ as f64 >= MIN_PART * items as f64).then(|| {
+        format!(
+            "{} of the {} that the router has carry other labels here than in the router: give the flags that it was calibrated with, \
+             such as --without NAME for annotators left out, --first-labels or --ignore-label; or labels were added since",
+            count(differ),
+            counted(items, "item", "items")
+        )
+    })
 }
 
 /// A warning that new items lack columns without which `--add-to` refuses them, once their labels are paid for.

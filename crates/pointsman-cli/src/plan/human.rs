@@ -247,7 +247,7 @@ fn fewer_in_words(found: &Plan, bought: &Purchase) -> &'static str {
     let is_fewer = |offer: &Offer| listed.iter().any(|all| all.cell == offer.cell && offer.labels < all.labels);
     match bought.offers.iter().any(is_fewer) {
         true => {
-            " Where these are fewer labels than listed below, further ones cost more than they are expected to save."
+            " Where the table below lists more labels for a cell, buy only these: each further label costs more than it is expected to save."
         }
         false => "",
     }
@@ -279,13 +279,17 @@ fn uncertain_in_words(found: &Plan, cells: &[CellId]) -> String {
     }
     let mut which = cells_in_words(&uncertain);
     which[..1].make_ascii_uppercase();
-    let its = if uncertain.len() == 1 { "its" } else { "their" };
-    format!(" {which} cannot be made certain within reason, but {its} labels are expected to save that.")
+    let are = if uncertain.len() == 1 { "is" } else { "are" };
+    format!(
+        " {which} {are} likely to stay undetermined even then: these labels pay because they will probably show the better action, though \
+         they cannot prove it."
+    )
 }
 
-/// Prints the command that lists the items to label, if labels are worth it.
+/// Prints the commands that list the items to label, new ones and those that the router has, if labels are worth it.
 pub(super) fn print_next_step(
     out: &mut impl Write,
+    router: &Router,
     found: &Plan,
     args: &PlanArgs,
     buying: Buying<'_>,
@@ -304,13 +308,47 @@ pub(super) fn print_next_step(
         + &most("max-labels", args.max_labels)
         + &most("max-labels-per-item", args.max_labels_per_item);
     let confidence = flag("confidence", Some(args.confidence).filter(|confidence| *confidence != DEFAULT_CONFIDENCE));
-    let command = format!(
-        "pointsman plan {}{}{confidence}{prices} --items pool.csv{} -o to-label.csv",
-        shell_quoted(&args.router),
-        flags::task(&args.task),
-        flags::layout(&args.reading)
-    );
+    let list = |items: &str, output: &str| {
+        format!(
+            "pointsman plan {}{}{confidence}{prices} --items {items}{} -o {output}",
+            shell_quoted(&args.router),
+            flags::task(&args.task),
+            flags::layout(&args.reading)
+        )
+    };
+    let [new, present] = [false, true].map(|have_votes| cells_of(&Buying::new(args, Some(have_votes)).offers(found)));
+    let wanted = cells_with_present_items(router, found, buying);
+    if !wanted.is_empty() {
+        let both: Vec<CellId> = new.iter().copied().filter(|cell| present.contains(cell)).collect();
+        let twice = match both.as_slice() {
+            [] => String::new(),
+            both => format!(
+                " Both lists may name items of {}: each way is enough there, so buy one of the two.",
+                cells_in_words(both)
+            ),
+        };
+        let remark = format!(
+            "Next, for {}, list the items that the router has and that should get more labels, out of the calibration table and its \
+             labels (--annotations FILE if they are in a file of their own).{twice}",
+            cells_in_words(&wanted)
+        );
+        next_step(&mut *out, &remark, &[list("calibration.csv", "more-labels.csv")])?;
+    }
+    if new.is_empty() {
+        return Ok(());
+    }
     let remark = "Next, set a random sample of new items aside for a test, since items that a plan lists are not a random sample. Then \
                   list the items to label, out of a table of the others, without labels:";
-    next_step(out, remark, &[command])
+    next_step(out, remark, &[list("pool.csv", "to-label.csv")])
+}
+
+fn cells_of(offers: &[Offer]) -> Vec<CellId> {
+    offers.iter().map(|offer| offer.cell).collect()
+}
+
+/// The cells whose labels are cheaper on items that the router has than on new ones.
+fn cells_with_present_items(router: &Router, found: &Plan, buying: Buying<'_>) -> Vec<CellId> {
+    let offers = buying.purchase(found).map_or_else(|| found.asked(), |bought| bought.offers);
+    let on_present = |offer: &&Offer| Way::new(offer, found, router).more_labels_per_item().is_some();
+    offers.iter().filter(on_present).map(|offer| offer.cell).collect()
 }

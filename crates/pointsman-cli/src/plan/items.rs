@@ -32,8 +32,10 @@ pub(super) struct ListedItems {
     pub(super) rows_elsewhere: usize,
     /// New items that the plan needs and the table does not have.
     pub(super) missing: usize,
-    /// The cells that the plan recommends labels for, but without an item listed.
+    /// The cells that the plan recommends such labels for, but of which the table has no items that it can use.
     pub(super) cells_without_items: Vec<CellId>,
+    /// The cells for which the plan recommends labels of the other kind only: on new items, or on those that the router has.
+    pub(super) cells_of_other_way: Vec<CellId>,
     /// The expected saving per thousand queries.
     pub(super) worth: f64,
     /// The number of items and of labels of each cell, in the order of the list.
@@ -92,7 +94,9 @@ pub(super) fn list(
     let (have_votes, offers) = (*have_votes, buying.offers(found));
     // Also those whose labels are to be bought in another way than this table allows.
     let recommended = Buying::new(args, None).offers(found);
-    let mut cells_without_items: Vec<CellId> = recommended.iter().map(|offer| offer.cell).collect();
+    let cells = recommended.iter().map(|offer| offer.cell);
+    let (mut cells_without_items, cells_of_other_way): (Vec<CellId>, Vec<CellId>) =
+        cells.partition(|cell| offers.iter().any(|offer| offer.cell == *cell));
     let mut items = found.items_of(router, &frame.table, &offers).map_err(|error| errors::in_rows(error, frame))?;
     cells_without_items.retain(|cell| !items.iter().any(|item| item.cell == *cell));
     let missing = if have_votes { 0 } else { found.items_missing(&items, &offers) };
@@ -122,6 +126,7 @@ pub(super) fn list(
         not_of_router: candidates.not_of_router,
         rows_elsewhere: candidates.rows_elsewhere,
         cells_without_items,
+        cells_of_other_way,
         missing: if buying.most_labels().is_some() { 0 } else { missing },
         worth: found.worth_of_listed(&items),
         cells: ListedCell::all(&items),

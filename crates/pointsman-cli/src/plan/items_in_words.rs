@@ -30,7 +30,14 @@ pub(super) fn print(out: &mut impl Write, listed: &ListedItems, args: &PlanArgs,
         let kept = VotesArgs { first_labels: None, ..args.votes.clone() };
         let reading = flags::reading(&args.reading, Some(&kept));
         let command = format!("pointsman calibrate {table}{reading}{} -o {output}", listed.partition);
-        return next_step(out, "When they have their labels, calibrate again with all labels:", &[command]);
+        let remark = match &args.votes.annotations {
+            Some(file) => format!(
+                "When they have their labels, append these to {} and calibrate again with all labels:",
+                shell_quoted(file)
+            ),
+            None => format!("When the new labels are counted in {table} too, calibrate again with all labels:"),
+        };
+        return next_step(out, &remark, &[command]);
     }
     // Joining the table with the labels leaves out items that nobody labelled, which --strict would refuse.
     let file = next_name("new-labels", args.votes.annotations.as_deref()) + ".csv";
@@ -40,6 +47,7 @@ pub(super) fn print(out: &mut impl Write, listed: &ListedItems, args: &PlanArgs,
         first_labels: None,
         without: args.votes.without.clone(),
         ignored_labels: args.votes.ignored_labels.clone(),
+        keep_label: args.votes.keep_label,
     };
     let reading = flags::reading(&args.reading, Some(&labels));
     let router = shell_quoted(&args.router);
@@ -75,13 +83,12 @@ fn in_words(listed: &ListedItems, args: &PlanArgs, unit: &str) -> String {
         text += &format!(" The plan needs {} more than the table has.", counted(listed.missing, "item", "items"));
     }
     text += &cost_and_saving(listed, args, unit);
-    if listed.items > 0 && !listed.cells_without_items.is_empty() {
-        let (cells, ways) = (cells_in_words(&listed.cells_without_items), ["new items", "more labels per item"]);
-        let [this, other] = if listed.have_votes { [ways[1], ways[0]] } else { ways };
-        text += &format!(
-            " None are listed for {cells}: the table has no items there that the plan can use, or {this} are not recommended there but \
-             {other} are."
-        );
+    if listed.items > 0 {
+        if !listed.cells_without_items.is_empty() {
+            let cells = cells_in_words(&listed.cells_without_items);
+            text += &format!(" None are listed for {cells}: the table has no items there that the plan can use.");
+        }
+        text += &other_way_in_words(listed);
     }
     if listed.not_of_router > 0 {
         text += &format!(
@@ -91,6 +98,24 @@ fn in_words(listed: &ListedItems, args: &PlanArgs, unit: &str) -> String {
         );
     }
     text
+}
+
+/// The cells whose labels are to be bought in the other way than this table allows, and how to list them; empty if there are none.
+fn other_way_in_words(listed: &ListedItems) -> String {
+    if listed.cells_of_other_way.is_empty() {
+        return String::new();
+    }
+    let cells = cells_in_words(&listed.cells_of_other_way);
+    match listed.have_votes {
+        true => format!(
+            " None are listed for {cells}: new items are recommended there, not more labels per item; list them with --items and a table \
+             without votes."
+        ),
+        false => format!(
+            " None are listed for {cells}: more labels on items that the router has are recommended there, not new items; list them with \
+             --items and the calibration table with its labels."
+        ),
+    }
 }
 
 /// The items listed of a cell, as in "cell 3: 40 items with 2 labels each".
@@ -113,6 +138,13 @@ fn reason_for_none(listed: &ListedItems, args: &PlanArgs) -> String {
             ": more labels on items that have some are {are_not}; give --items a table without votes, whose items are new"
         );
     }
+    if listed.cells_without_items.is_empty() && !listed.cells_of_other_way.is_empty() {
+        return format!(
+            ": for {} more labels on items that the router has are recommended, not new items; give --items the calibration table with \
+             its labels",
+            cells_in_words(&listed.cells_of_other_way)
+        );
+    }
     if listed.candidates == 0 && listed.labelled > 0 {
         return ": all items of the table have labels already; give --items a table of others".to_owned();
     }
@@ -122,7 +154,7 @@ fn reason_for_none(listed: &ListedItems, args: &PlanArgs) -> String {
         (cells, _) => {
             let there = if cells.len() == 1 { "there" } else { "in any of them" };
             format!(
-                ": labels are recommended for {}, but the table has no items {there}, or new items are not the way to buy them",
+                ": new items are recommended for {}, but the table has no items {there}; give --items a larger table of new items",
                 cells_in_words(cells)
             )
         }

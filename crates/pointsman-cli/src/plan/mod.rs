@@ -64,7 +64,7 @@ pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<()> {
     if let Some(listed) = &listed {
         items_in_words::print(&mut out, listed, args, unit)?;
     } else {
-        human::print_next_step(&mut out, &found, args, buying)?;
+        human::print_next_step(&mut out, &router, &found, args, buying)?;
     }
     Ok(out.flush()?)
 }
@@ -79,6 +79,12 @@ fn check(args: &PlanArgs) -> anyhow::Result<Task> {
     ])?;
     if args.votes.annotations.is_some() && args.items.is_none() {
         bail!("--annotations has the labels of items: add --items TABLE");
+    }
+    if let Some(spend) = args.spend.filter(|_| args.label_price.is_none()) {
+        bail!(
+            "--spend {}: how many labels that buys depends on the price of one: add --label-price X, or give --max-labels N",
+            plain(spend)
+        );
     }
     if args.output.is_some() && args.items.is_none() {
         bail!(

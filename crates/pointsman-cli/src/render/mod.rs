@@ -40,13 +40,16 @@ pub(crate) fn warn(message: impl AsRef<str>) {
     if is_quiet() {
         return;
     }
-    let text = format!("{WARN}warning{WARN:#}{BOLD}:{BOLD:#} {message}");
-    // Scripts get one line, people as many as their terminal needs.
+    write_message(&format!("{WARN}warning{WARN:#}{BOLD}:{BOLD:#} {message}"), INDENT);
+}
+
+/// Writes a message to standard error: scripts get one line, people as many as their terminal needs.
+pub(crate) fn write_message(text: &str, indent: usize) {
     let room = terminal_size::terminal_size_of(std::io::stderr())
         .map_or(usize::MAX, |(width, _)| usize::from(width.0).max(MIN_COLUMNS));
     let mut err = anstream::stderr().lock();
-    for (place, line) in wrap::lines(&text, room, room.saturating_sub(INDENT)).iter().enumerate() {
-        let indent = if place == 0 { 0 } else { INDENT };
+    for (place, line) in wrap::lines(text, room, room.saturating_sub(indent)).iter().enumerate() {
+        let indent = if place == 0 { 0 } else { indent };
         // A closed standard error is ignored.
         let _ = writeln!(err, "{:indent$}{line}", "");
     }

@@ -39,7 +39,7 @@ pub(crate) fn promised_cost(promise: &Promise, unit: &str) -> String {
     format!(
         "Expected cost per query, estimated on rows left out: {} {unit}{}; {}",
         with_error(promise.cost, promise.standard_error),
-        identified_interval(promise.cost, promise.identified),
+        identified_interval(promise.cost, promise.standard_error, promise.identified),
         always.join(", ")
     )
 }
@@ -130,8 +130,8 @@ pub(crate) fn limit(policy: &Policy) -> Option<String> {
     };
     let error = Some(found.share_standard_error).filter(|error| error.is_finite() && *error > 0.0);
     let share = percent(found.share) + &error.map_or(String::new(), |error| format!(" ± {}", percent(error)));
-    let loss =
-        with_error(found.loss, found.loss_standard_error) + &identified_interval(found.loss, found.loss_identified);
+    let loss = with_error(found.loss, found.loss_standard_error)
+        + &identified_interval(found.loss, found.loss_standard_error, found.loss_identified);
     // If one label per item only bounds the losses, their upper bounds were counted.
     let mut cells = (0..policy.cells().count() as u32).filter_map(|cell| policy.cell(CellId(cell)));
     let loss = match cells.all(|decision| decision.is_known()) {
@@ -139,7 +139,7 @@ pub(crate) fn limit(policy: &Policy) -> Option<String> {
         false => format!("at most {loss} if undetermined queries are predicted"),
     };
     Some(format!(
-        "{wanted}: {price}; {share} of such traffic is routed, and the expected loss is {loss}, without the prices of routing.{random}"
+        "{wanted}; {price}; {share} of such traffic is routed, and the expected loss is {loss}, without the prices of routing.{random}"
     ))
 }
 

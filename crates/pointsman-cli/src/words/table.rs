@@ -1,7 +1,7 @@
 //! Warnings about a table: what reading it decided, and what is wrong with its labels.
 
 use pointsman::diagnose::{AnnotatorCheck, Mismatch, Stopping, Unanimity, copies_per_label};
-use pointsman::partition::SPARSE_BELOW_ROWS;
+use pointsman::partition::{Factor, SPARSE_BELOW_ROWS};
 use pointsman::{Router, Table, Votes};
 use pointsman_table::{CopiedLabels, Frame, Ids, Joined, MatchedLabels, RepeatedIds, Sums};
 
@@ -52,6 +52,8 @@ fn join(joined: &Joined) -> Vec<String> {
         matched_annotators,
         unused_annotator,
         ignored,
+        superseded,
+        differ_in_capitals,
         ..
     } = joined;
     let mut sentences = Vec::new();
@@ -66,6 +68,12 @@ fn join(joined: &Joined) -> Vec<String> {
     if *ignored > 0 {
         let labels = counted(*ignored, "label was", "labels were");
         sentences.push(format!("{file}: {labels} left out, as --ignore-label asks"));
+    }
+    if *superseded > 0 {
+        let labels = counted(*superseded, "label was", "labels were");
+        sentences.push(format!(
+            "{file}: {labels} left out, since the annotator has another label on the same item, as --keep-label asks"
+        ));
     }
     if let Some(CopiedLabels { rows, id, annotator, row, of_row, .. }) = copied {
         sentences.push(format!(
@@ -104,12 +112,28 @@ fn join(joined: &Joined) -> Vec<String> {
     if not_in_table.count > 0 {
         let is = if not_in_table.count == 1 { "is" } else { "are" };
         sentences.push(format!(
-            "{} of {file} {is} not in the table ({}): their labels were left out (--strict refuses this)",
+            "{} of {file} {is} not in the table ({}): their labels were left out (--strict refuses this){}",
             counted(not_in_table.count, "id", "ids"),
             listed(not_in_table),
+            match differ_in_capitals {
+                Some(MatchedLabels { rows, labels, .. }) => format!(
+                    "; {} from {} of the table in capitals or spaces only ({}): write ids the same way in both tables",
+                    counted(*rows, "differs", "differ"),
+                    if *rows == 1 { "an id" } else { "ids" },
+                    labels.iter().map(|(id, other)| format!("{id:?} for {other:?}")).collect::<Vec<_>>().join(", ")
+                ),
+                None => String::new(),
+            }
         ));
     }
     sentences
+}
+
+/// Whether a table has items that shaped the cells of a router and are not among its rows: the partition was learned from half of the rows,
+/// and the table has most of the others.
+pub(crate) fn has_items_that_shaped_cells(router: &Router, table: &Table) -> bool {
+    let is_honest = |factor: &Factor| factor.learns() && !matches!(factor, Factor::Forest { .. });
+    router.partition().factors().iter().any(is_honest) && router.has_most_items_in(table)
 }
 
 /// The columns that the rows of a router have and a table lacks, without which its rows cannot be added; `None` if it has all.

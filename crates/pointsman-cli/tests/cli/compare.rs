@@ -149,3 +149,37 @@ fn incomparable_inputs_are_refused() {
         assert!(run.code == 2 && run.stderr.contains(reason) && run.stdout.is_empty(), "{arguments}: {run:?}");
     }
 }
+
+/// The range that is printed first is the one that the verdict is based on.
+#[test]
+fn verdict_and_range_agree_if_labels_leave_the_difference_open() {
+    let folder = shop();
+    let path = folder.path();
+    let number = |text: &str| text.trim_end_matches([':', ',', '.']).replace('\u{2212}', "-").parse::<f64>().unwrap();
+    let mut open_differences = 0;
+    for price in ["0.02", "0.04", "0.06", "0.08", "0.1", "0.15"] {
+        let compare =
+            format!("compare router.safetensors fine.safetensors heldout.csv --loss zero-one --route {price}");
+        let found = line(path, &format!("{compare} --json")).ok().json();
+        let difference = &found["policies"][1]["difference"];
+        let pair = |name: &str| [0, 1].map(|end| difference[name][end].as_f64().unwrap_or(f64::NAN));
+        let value = |name: &str| difference[name].as_f64().unwrap_or(f64::NAN);
+        let (interval, open) = (pair("interval"), pair("identified"));
+        if open.iter().any(|end| end.is_nan()) || open[1] - open[0] < 0.2 * value("standard_error") {
+            continue;
+        }
+        open_differences += 1;
+        let range = [0, 1].map(|end| interval[end] + open[end] - value("estimate"));
+        let text = line(path, &compare).ok().words();
+        let said = text.split_once("95 % range of the difference ").unwrap_or_else(|| panic!("{text}")).1;
+        let words: Vec<&str> = said.split(' ').collect();
+        for (end, place) in [(0, 0), (1, 2)] {
+            assert!((number(words[place]) - range[end]).abs() < 1e-3, "{said}: {range:?}");
+        }
+        assert!(said.contains("the sampling interval") && said.contains("leave open"), "{said}");
+        let is_certain = range[1] < 0.0 || range[0] > 0.0;
+        let says_uncertain = text.contains("do not show which costs less") || text.contains("to say which costs less");
+        assert!(is_certain || says_uncertain, "{text}");
+    }
+    assert!(open_differences > 0);
+}

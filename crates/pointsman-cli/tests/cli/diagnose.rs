@@ -409,3 +409,29 @@ fn verdicts_on_real_data_are_stable() {
         );
     }
 }
+
+/// All annotators are shown, and what the tests could have found is said.
+#[test]
+fn annotators_without_flags_are_shown_with_their_errors() {
+    let (folder, _) = crate::second_round::first_round();
+    let path = folder.path();
+    let diagnose = "diagnose items.csv --annotations labels.csv --route 0.1 --abstain 0.4";
+    let found = line(path, &format!("{diagnose} --json")).ok().json();
+    let annotators = found["annotators"].as_array().unwrap();
+    assert_eq!(annotators.len(), 6);
+    let text = line(path, diagnose).ok().words();
+    for one in annotators {
+        let error = one["agreement_standard_error"].as_f64().unwrap();
+        assert!(error > 0.0 && error < 0.2, "{one}");
+        assert!(one["smallest_shown_difference"].as_f64().is_none_or(|shown| shown > 2.0 * error), "{one}");
+        assert!(text.contains(&format!("{error:.3}")) && text.contains(one["annotator"].as_str().unwrap()), "{text}");
+    }
+    assert!(text.contains("could have shown a difference in agreement of about"), "{text}");
+    let commands = found["next_step"]["commands"].as_array().unwrap();
+    let has_flag = |wanted: bool| {
+        let learns = commands.iter().filter(|command| command.as_str().unwrap().starts_with("pointsman calibrate"));
+        learns.into_iter().any(|command| command.as_str().unwrap().contains("--certifiable") == wanted)
+    };
+    assert!(has_flag(true), "{commands:?}");
+    assert!(has_flag(false) || found["verdict"]["advice"] == "more-data", "{commands:?}");
+}

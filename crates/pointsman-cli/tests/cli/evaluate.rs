@@ -418,3 +418,23 @@ fn better_thresholds_lead_to_a_command_that_runs() {
     assert_eq!(command, format!("pointsman diagnose {table} --without ann1 --route expert=0.1"));
     line(path, command.strip_prefix("pointsman ").unwrap()).ok();
 }
+
+/// The bounds on the best possible cost and on the regret are shown beside the estimates, on the terminal and on the page.
+#[test]
+fn bounds_of_the_best_possible_cost_are_shown() {
+    let folder = workshop();
+    let path = folder.path();
+    let evaluate = "evaluate router.safetensors heldout.csv --route 0.05 --abstain 0.5 --no-calibration-error";
+    let found = line(path, &format!("{evaluate} --json")).ok().json();
+    let bounds = [0, 1].map(|end| found["corrected_identified"]["pointwise-optimal"][end].as_f64().unwrap());
+    let router = found["corrected_cost"]["router"].as_f64().unwrap();
+    let text = line(path, &format!("{evaluate} -o page")).ok().words();
+    let [low, high] = bounds.map(|end| format!("{end:.4}"));
+    let open = format!("labels leave {low} to {high} open");
+    assert!(text.contains(&format!("known in hindsight only; {open}")), "{open}: {text}");
+    let [least, most] = [router - bounds[1], router - bounds[0]].map(|end| format!("{:.4}", end.max(0.0)));
+    let regret = format!("above the best possible per query (labels leave {least} to {most} open)");
+    assert!(text.contains(&regret), "{regret}: {text}");
+    let page = fs::read_to_string(path.join("page/report.html")).unwrap();
+    assert!(page.contains(&format!("({open}); the regret against it is")), "{open}");
+}

@@ -265,3 +265,47 @@ fn few_rows_are_said_to_be_few() {
         assert!(text.contains("5 calibration rows: fewer than 30"), "{command}: {text}");
     }
 }
+
+#[test]
+fn spending_without_a_price_is_refused_with_what_to_add() {
+    let folder = workshop();
+    let text = refused(folder.path(), "plan router.safetensors --route 0.1 --spend 10");
+    assert!(text.contains("--spend 10: how many labels that buys") && text.contains("--label-price X"), "{text}");
+}
+
+/// The default loss is named too if it was asked for.
+#[test]
+fn the_hint_of_a_policy_names_the_loss_that_was_asked_for() {
+    let folder = workshop();
+    let path = folder.path();
+    line(path, "compile router.safetensors --loss zero-one --route 0.05 -o policy.safetensors").ok();
+    let text = refused(path, "decide policy.safetensors heldout.csv --loss brier");
+    assert!(text.contains("hint: pointsman compile ROUTER --loss brier --route 0.05"), "{text}");
+    assert!(text.contains("give --route and --abstain anew"), "{text}");
+}
+
+#[test]
+fn sparse_cells_are_counted_and_limits_are_one_sentence() {
+    let folder = workshop();
+    let path = folder.path();
+    let text = warnings(path, "calibrate calibration.csv --partition top-class:8 -o fine.safetensors");
+    assert!(text.contains(" of the 24 cells ha") && !text.contains("% of the cells"), "{text}");
+    let text = line(path, "show router.safetensors --route 0.01 --budget 0.15").ok().words();
+    let sentence = text.split_once("Budget: 15.0 % of traffic").unwrap_or_else(|| panic!("{text}")).1;
+    assert!(!sentence.split_once(" of such traffic is routed").unwrap().0.contains(':'), "{sentence}");
+}
+
+/// The next step of `decide` speaks of the labels and the format that were given.
+#[test]
+fn the_next_step_of_decide_fits_the_table() {
+    let folder = workshop();
+    let path = folder.path();
+    let rows = world::rows(20, 5);
+    let row = |place: usize| {
+        let [cat, dog, owl] = rows.probs[place];
+        format!("{{\"p\":{{\"cat\":{cat},\"dog\":{dog},\"owl\":{owl}}},\"said\":[\"cat\",\"dog\"]}}\n")
+    };
+    fs::write(path.join("q.jsonl"), (0..20).map(row).collect::<String>()).unwrap();
+    let text = warnings(path, "decide router.safetensors q.jsonl --columns probs=p,labels=said --route 0.05 -o d.csv");
+    assert!(text.contains("heldout.jsonl") && !text.contains("votes=PREFIX"), "{text}");
+}

@@ -73,16 +73,18 @@ fn prefix_that_ends_in_a_space_is_suggested_as_a_shell_needs_it() {
     assert!(run.code == 2 && run.stderr.contains("id is given twice"), "{run:?}");
 }
 
+/// The form that most people have: a column with the class that another model answered.
 #[test]
-fn answers_in_one_column_are_refused_with_the_way_to_give_them() {
+fn answers_in_one_column_are_measured() {
     let folder = messages();
-    let command = "calibrate messages.csv --columns 'probs=p ,oracles=llm_answer' -o r.safetensors";
-    let run = shell(folder.path(), command);
-    assert_eq!(run.code, 2, "{run:?}");
-    for part in ["one column per class", "1 for its class and 0 for the others", "--columns oracles=llm_answer_"] {
-        assert!(run.stderr.contains(part), "{part} in {}", run.stderr);
-    }
-    assert!(!run.stderr.contains("no column named"), "{}", run.stderr);
+    let path = folder.path();
+    let columns = "--columns 'probs=p ,oracles=llm_answer,id=Message ID'";
+    let calibrate = format!("calibrate messages.csv {columns} --partition confidence:4 -o r.safetensors");
+    assert!(shell(path, &calibrate).ok().words().contains("answers of llm_answer"));
+    let evaluate = format!("evaluate r.safetensors heldout.csv {columns} --route llm_answer=0.02,measured --json");
+    let found = shell(path, &evaluate).ok().json();
+    let loss = |name: &str| found["mean_cost"][name].as_f64().unwrap();
+    assert!(loss("always-route:llm_answer") < loss("always-predict"), "{found}");
 }
 
 #[test]

@@ -229,3 +229,68 @@ fn policies_that_decide_alike_are_called_alike() {
     let run = line(path, compare).ok();
     assert!(run.words().contains("copy.safetensors decides these rows as router.safetensors does"), "{run:?}");
 }
+
+/// Half of the items that a tree was learned from shaped its cells and are not in the router: they cannot be told from new ones.
+#[test]
+fn calibration_table_of_a_learned_partition_is_not_taken_for_new_items() {
+    let (folder, _) = first_round();
+    let path = folder.path();
+    line(path, "calibrate items.csv --annotations labels.csv --partition tree -o tree.safetensors").ok();
+    let run = line(path, &format!("plan tree.safetensors {TASK} --items items.csv -o list.csv"));
+    assert!(run.code == 2 && run.stderr.contains("add --annotations FILE"), "{run:?}");
+    assert!(!path.join("list.csv").exists());
+    line(path, &format!("plan tree.safetensors {TASK} --items items.csv --annotations labels.csv")).ok();
+    line(path, &format!("plan tree.safetensors {TASK} --items pool.csv")).ok();
+    let (items, pool) = ["items.csv", "pool.csv"].map(|name| fs::read_to_string(path.join(name)).unwrap()).into();
+    let new: String = pool.lines().skip(1).map(|row| format!("{row}\n")).collect();
+    fs::write(path.join("all.csv"), format!("{items}{new}")).unwrap();
+    let labels = fs::read_to_string(path.join("labels.csv")).unwrap();
+    let of_new = "new1,yes,ann1\nnew1,no,ann2\nnew2,no,ann2\n";
+    fs::write(path.join("export.csv"), format!("{labels}{of_new}")).unwrap();
+    fs::write(path.join("new.csv"), format!("id,label,annotator\n{of_new}")).unwrap();
+    let add = |table: &str, labels: &str| {
+        let add = "--add-to tree.safetensors --known-items skip -o more.safetensors";
+        line(path, &format!("calibrate {table} --annotations {labels} {add}"))
+    };
+    let run = add("all.csv", "export.csv");
+    assert!(run.code == 2 && run.stderr.contains("give only new items, or calibrate again"), "{run:?}");
+    assert!(!path.join("more.safetensors").exists());
+    add("pool.csv", "new.csv").ok();
+}
+
+/// Labels that were left out at calibration make most items look as if the router did not have them.
+#[test]
+fn labels_that_differ_from_the_routers_are_reported() {
+    let (folder, _) = first_round();
+    let path = folder.path();
+    let table = "items.csv --annotations labels.csv";
+    line(path, &format!("calibrate {table} --without ann1 --partition confidence:4 -o without.safetensors")).ok();
+    let plan = |flags: &str| line(path, &format!("plan without.safetensors {TASK} --items {table}{flags}")).ok().stderr;
+    let warned = plan("");
+    assert!(
+        warned.contains("carry other labels here than in the router") && warned.contains("--without NAME"),
+        "{warned}"
+    );
+    let same = plan(" --without ann1");
+    assert!(!same.contains("carry other labels"), "{same}");
+}
+
+/// Cells may want new items or more labels on present ones: each way has its command.
+#[test]
+fn plans_print_the_command_of_each_way_to_buy_labels() {
+    let (folder, _) = first_round();
+    let path = folder.path();
+    let is_by_labels = |way: &serde_json::Value| !way["present_items"].is_null();
+    let mut is_found = false;
+    for price in ["0.0001", "0.001", "0.01", "0.05"] {
+        let plan = format!("plan router.safetensors {TASK} --label-price {price} --traffic 1000000");
+        let found = line(path, &format!("{plan} --json")).ok().json();
+        let ways = found["purchase"]["ways"].as_array().unwrap().clone();
+        let text = line(path, &plan).ok().words();
+        assert_eq!(text.contains("--items calibration.csv"), ways.iter().any(is_by_labels), "{price}: {text}");
+        is_found |= ways.iter().any(is_by_labels);
+    }
+    assert!(is_found);
+    let run = line(path, &format!("plan router.safetensors {TASK} --items items.csv --annotations labels.csv")).ok();
+    assert!(run.words().contains("append these to labels.csv and calibrate again with all labels"), "{run:?}");
+}

@@ -145,6 +145,7 @@ fn annotator_table(diagnosis: &Diagnosis) -> (String, String) {
             escaped(&label(&one.annotator, MAX_NAME_CHARS)),
             count(one.votes),
             maybe(one.agreement, 3),
+            maybe(one.agreement_standard_error, 3),
             maybe(one.follows, 3),
             maybe(one.model, 3),
             flags,
@@ -152,8 +153,11 @@ fn annotator_table(diagnosis: &Diagnosis) -> (String, String) {
         (!one.flags.is_empty(), cells)
     };
     let rows: Vec<_> = all.iter().take(MAX_LISTED).map(row).collect();
-    let mut body =
-        html_table("Annotators", &["annotator", "labels", "agreement", "follows", "model", UNEXPLAINED], &rows);
+    let mut body = html_table(
+        "Annotators",
+        &["annotator", "labels", "agreement", "± s.e.", "follows", "model", UNEXPLAINED],
+        &rows,
+    );
     if all.len() > MAX_LISTED {
         body += &format!("<p class=\"caption\">{MAX_LISTED} of {} annotators, those with flags first.</p>", all.len());
     }

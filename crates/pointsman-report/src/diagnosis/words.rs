@@ -2,7 +2,7 @@
 
 use pointsman::Diagnosis;
 use pointsman::diagnose::{Annotator, Enough, WeakModel};
-use pointsman::number::{count, counted, percent};
+use pointsman::number::{count, counted, fixed, percent};
 use pointsman::partition::SPARSE_BELOW_ROWS;
 
 /// Replaces the flags after annotators' names by words.
@@ -47,13 +47,35 @@ pub fn annotators_answer(diagnosis: &Diagnosis) -> String {
     let all = diagnosis.annotators.len();
     match diagnosis.annotators.iter().filter(|one| !one.flags.is_empty()).count() {
         0 => format!(
-            "As far as these labels show, none of {} differs from the others beyond chance.",
-            counted(all, "annotator", "annotators")
+            "No test finds that any of {} differs from the others.{}",
+            counted(all, "annotator", "annotators"),
+            power_of_tests(&diagnosis.annotators)
         ),
         flagged => format!(
             "{} of {} by more than chance explains if labels are independent.",
             count(flagged),
             counted(all, "annotator differs", "annotators differ")
+        ),
+    }
+}
+
+/// How small a difference in agreement the tests could have shown, in a sentence.
+fn power_of_tests(annotators: &[Annotator]) -> String {
+    let shown: Vec<f64> = annotators.iter().filter_map(|one| one.smallest_shown_difference).collect();
+    let untested = match annotators.len() - shown.len() {
+        0 => String::new(),
+        n => format!(" For {} there are too few labels to show any.", counted(n, "annotator", "annotators")),
+    };
+    let [least, most] =
+        [shown.iter().copied().fold(f64::INFINITY, f64::min), shown.iter().copied().fold(0.0, f64::max)];
+    match [least, most].map(|difference| fixed(difference, 2)) {
+        _ if shown.is_empty() => " There are too few labels to show any difference.".to_owned(),
+        [least, most] if least == most => {
+            format!(" These labels could have shown a difference in agreement of about {most} or more.{untested}")
+        }
+        [least, most] => format!(
+            " These labels could have shown a difference in agreement of about {least} or more for the annotator they test best, of about \
+             {most} or more for the one they test least.{untested}"
         ),
     }
 }

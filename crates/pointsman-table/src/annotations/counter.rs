@@ -14,7 +14,7 @@ use crate::date::moment;
 use crate::error::{Error, Result, RowAt, listed, shown};
 use crate::frame::{CopiedLabels, MatchedLabels};
 use crate::labels::{Labels, lower_case};
-use crate::options::{Columns, ReadOptions};
+use crate::options::{Columns, KeepLabel, ReadOptions};
 use crate::suggest::did_you_mean;
 
 /// One row of the annotations.
@@ -80,6 +80,10 @@ pub(super) struct Counter<'a> {
     is_left_out: Vec<bool>,
     /// Item, annotator and class of every label that counts, if annotators are named.
     pub(super) labelled: Vec<(u32, u32, u32)>,
+    /// Which of several labels of an annotator on an item counts; `None` if they are refused.
+    keep_label: Option<KeepLabel>,
+    /// How many labels were left out for another one of the same annotator on the same item.
+    pub(super) superseded: usize,
     /// Labels with their dates, to be counted when all are read.
     dated: Vec<(i128, GivenLabel)>,
 }
@@ -106,6 +110,8 @@ impl<'a> Counter<'a> {
             without: &options.without,
             is_left_out: Vec::new(),
             labelled: Vec::new(),
+            keep_label: options.keep_label,
+            superseded: 0,
             dated: Vec::new(),
         }
     }
@@ -122,7 +128,8 @@ impl<'a> Counter<'a> {
         let item = self.ids.number(&id);
         let date = match (&annotation.date, &self.found.date) {
             (Some(date), Some(column)) => Some(moment(date).map_err(|why| at.value(column, why))?),
-            _ => None,
+            // All at the same time: they stay in the order of the file, and are counted when it is known which of them count.
+            _ => self.keep_label.map(|_| 0),
         };
         let annotator = match &annotation.annotator {
             Some(annotator) => {
@@ -179,7 +186,7 @@ impl<'a> Counter<'a> {
     }
 
     /// Whether an annotator has not labelled an item before. A copy of the earlier label is counted as such, and the earlier of their dates
-    /// counts; another label is a contradiction.
+    /// counts; of two different labels one is kept as the options say, otherwise they are a contradiction.
     fn is_first(
         &mut self,
         at: RowAt<'_>,
@@ -199,6 +206,18 @@ impl<'a> Counter<'a> {
             add_copy(&mut self.copied, at, first.row, id, name);
             if let (Some(date), Some((earliest, _))) = (date, self.dated.get_mut(first.place as usize)) {
                 *earliest = date.min(*earliest);
+            }
+        } else if let (Some(keep), Some(date), Some(kept)) =
+            (self.keep_label, date, self.dated.get_mut(first.place as usize))
+        {
+            self.superseded += 1;
+            let replaces = match keep {
+                KeepLabel::Latest => date >= kept.0,
+                KeepLabel::First => date < kept.0,
+            };
+            if replaces {
+                (kept.0, kept.1.class) = (date, class);
+                (first.row, first.class) = (at.row, class as u32);
             }
         } else {
             let (row, label) = (first.row, self.labels.name(first.class as usize));

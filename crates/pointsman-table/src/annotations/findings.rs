@@ -90,7 +90,10 @@ impl Contradictions {
                 if n > self.others.len() { ", …" } else { "" }
             ),
         };
-        let reason = format!("{reason}{more}: keep one label per annotator and item, such as the latest");
+        let reason = format!(
+            "{reason}{more}: keep one label per annotator and item, with --keep-label latest (in Python keep_label='latest') or first; \
+             --columns date=NAME sorts labels by a column of dates, otherwise the order of the file counts"
+        );
         Some(RowAt { file, row, line }.value(column, reason))
     }
 }

@@ -7,19 +7,24 @@ mod findings;
 mod formats;
 mod names;
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use pointsman::diagnose::Annotations;
 
 use self::counter::{Counter, Item};
+use self::findings::add_match;
 use self::names::{NamedLabels, Names};
 use crate::error::{Error, Result, RowAt, shown};
 use crate::frame::{CopiedLabels, Ids, Joined, MatchedLabels};
 use crate::guard::guarded;
 use crate::input::Input;
-use crate::labels::Labels;
+use crate::labels::{Labels, lower_case};
 use crate::options::ReadOptions;
 use crate::raw::RawRows;
+
+/// The largest number of ids that are kept to find those that differ in capitals only.
+const MAX_LOWER_CASE_IDS: usize = 10_000;
 
 /// The counted labels of every item, to be joined to the rows of tables.
 pub(crate) struct Join {
@@ -40,6 +45,8 @@ pub(crate) struct Join {
     rows_matched: usize,
     /// Rows without annotations.
     not_annotated: Ids,
+    /// Ids of such rows by their form in lower case, some thousands at most.
+    lower_case_ids: HashMap<String, String>,
     /// The tables read so far, as messages name them.
     tables: Vec<String>,
     /// The column of ids, as messages name it.
@@ -49,6 +56,8 @@ pub(crate) struct Join {
     unused_date: Option<String>,
     /// How many annotations were left out for their label.
     ignored: usize,
+    /// How many labels were left out for another one of the same annotator on the same item.
+    superseded: usize,
     copied: Option<CopiedLabels>,
     matched: Option<MatchedLabels>,
     matched_annotators: Option<MatchedLabels>,
@@ -79,7 +88,8 @@ impl Join {
         }
         counter.check_left_out(&name)?;
         let is_order_known = counter.count_by_date();
-        let Counter { found, ids, items, counts, annotators, labelled, ignored, copied, matched, .. } = counter;
+        let Counter { found, ids, items, counts, annotators, labelled, ignored, superseded, copied, matched, .. } =
+            counter;
         let matched_annotators = annotators.matched.clone();
         let annotators = annotators.into_vec();
         let named = (!annotators.is_empty()).then(|| NamedLabels::new(annotators, items.len(), &labelled));
@@ -100,6 +110,8 @@ impl Join {
             unused_annotator: found.unused_annotator,
             unused_date: found.unused_date,
             ignored,
+            superseded,
+            lower_case_ids: HashMap::new(),
             copied,
             matched,
             matched_annotators,
@@ -131,6 +143,9 @@ impl Join {
                     )));
                 }
                 self.not_annotated.add(id);
+                if self.lower_case_ids.len() < MAX_LOWER_CASE_IDS {
+                    self.lower_case_ids.entry(lower_case(id)).or_insert_with(|| id.clone());
+                }
                 raw.votes.resize(raw.votes.len() + width, 0);
                 continue;
             };
@@ -183,6 +198,12 @@ impl Join {
         unmatched.sort_unstable();
         let mut not_in_table = Ids::default();
         unmatched.iter().for_each(|(_, id)| not_in_table.add(id));
+        let mut differ_in_capitals = None;
+        for (_, id) in &unmatched {
+            if let Some(other) = self.lower_case_ids.get(&lower_case(id)) {
+                add_match(&mut differ_in_capitals, id, other);
+            }
+        }
         if let Some(&(item, id)) = unmatched.first().filter(|_| self.strict) {
             let at = RowAt { file: &self.name, row: self.items[item].first_row, line: None };
             return Err(at.value(&self.id_column, format!("{} is not an id of {tables}", shown(id))));
@@ -204,6 +225,8 @@ impl Join {
             not_in_table,
             taken: self.taken.clone(),
             ignored: self.ignored,
+            superseded: self.superseded,
+            differ_in_capitals,
             copied: self.copied.clone(),
             matched: self.matched.clone(),
             matched_annotators: self.matched_annotators.clone(),

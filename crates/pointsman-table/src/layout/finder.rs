@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 
-use super::messages::columns_flag;
-use super::{ColumnGroup, Field, Hints, Layout, Location, Shape};
+use super::messages::{columns_flag, where_flag};
+use super::{ColumnGroup, Field, FieldPath, FilterField, Hints, LabelFields, Layout, Location, Shape};
 use crate::error::{Error, Result, listed, shown};
-use crate::options::{Columns, Need, ReadOptions, Role};
+use crate::options::{Columns, Filter, Need, ReadOptions, Role};
 use crate::suggest::seems_to_be_id;
 
 pub(super) struct Finder<'a> {
@@ -45,11 +45,11 @@ impl Finder<'_> {
             truth,
             features,
             wanted_features,
-            oracles: if is_labelled { self.oracles(&classes)? } else { Vec::new() },
+            oracles: if is_labelled { self.oracles(&classes, &options.filters)? } else { Vec::new() },
             weight,
             id,
             dropped_id: id.filter(|_| options.annotations.is_some() && !options.filters.is_empty()),
-            filters: options.filters.iter().map(|f| self.filter(f.column())).collect::<Result<_>>()?,
+            filters: options.filters.iter().map(|filter| self.filter(filter)).collect::<Result<_>>()?,
             names: self.fields.iter().map(|f| f.name.clone()).collect(),
             ignored_votes: is_labelled && options.annotations.is_some() && self.has_votes(),
             reordered,
@@ -85,8 +85,8 @@ impl Finder<'_> {
         Ok((group, is_reordered))
     }
 
-    /// The votes, or the field of labels. Counts are preferred, unless the order of the labels matters.
-    fn votes(&self, classes: &[String], options: &ReadOptions) -> Result<(Option<ColumnGroup>, Option<usize>)> {
+    /// The votes, or the fields of labels. Counts are preferred, unless the order of the labels matters.
+    fn votes(&self, classes: &[String], options: &ReadOptions) -> Result<(Option<ColumnGroup>, Option<LabelFields>)> {
         if !counts_votes(options) {
             return Ok((None, None));
         }
@@ -120,7 +120,11 @@ impl Finder<'_> {
             self.columns.field(Role::Votes),
             self.columns.labels,
             self.found(),
-            self.label_hint(classes).or_else(|| self.votes_hint(classes)).unwrap_or_default(),
+            self.label_hint(classes)
+                .or_else(|| self.votes_hint(classes))
+                .or_else(|| self.label_columns_hint(classes))
+                .or_else(|| self.nested_labels_hint(classes))
+                .unwrap_or_default(),
             of_annotations.map_or(String::new(), |key| format!(
                 "; {key} is a column of annotations, but there are none: give their file, --annotations FILE"
             ))
@@ -182,11 +186,6 @@ impl Finder<'_> {
                 _ => continue,
             };
             if !is_there {
-                if key == "oracles"
-                    && let Some(error) = self.answers_in_one_column(name, &layout.classes)
-                {
-                    return Err(error);
-                }
                 let label = Some(()).filter(|()| key == "labels").and_then(|()| self.label_hint(&layout.classes));
                 return Err(self.error(format!(
                     "no column named by {key}={name}, as the option columns says{}; columns found: {}",
@@ -200,25 +199,60 @@ impl Finder<'_> {
 
     fn has_votes(&self) -> bool {
         let (prefix, field) = (self.columns.prefix(Role::Votes), self.columns.field(Role::Votes));
-        let is_votes = |name: &String| name == field || name.starts_with(prefix) || *name == self.columns.labels;
+        let is_votes = |name: &String| {
+            name == field || name.starts_with(prefix) || *name == self.columns.labels || self.columns.is_label(name)
+        };
         self.fields.iter().any(|field| is_votes(&field.name))
     }
 
-    /// The field that lists labels. A single value under this name is something else, often the item's reference label.
-    fn labels(&self) -> Result<Option<usize>> {
-        Ok(self.named(&self.columns.labels)?.filter(|&i| matches!(self.fields[i].shape, Shape::List(_))))
+    /// The field that lists labels, or the columns of one label each whose prefix the user gave. A single value under the name of the list
+    /// is something else, often the item's reference label.
+    fn labels(&self) -> Result<Option<LabelFields>> {
+        let list = self.named(&self.columns.labels)?.filter(|&i| matches!(self.fields[i].shape, Shape::List(_)));
+        if let Some(list) = list {
+            return Ok(Some(LabelFields::List(list)));
+        }
+        let is_label =
+            |&i: &usize| self.fields[i].shape == Shape::Scalar && self.columns.is_label(&self.fields[i].name);
+        let columns: Vec<usize> = (0..self.fields.len()).filter(is_label).collect();
+        Ok((!columns.is_empty()).then_some(LabelFields::Columns(columns)))
     }
 
     pub(super) fn scalar(&self, name: &str) -> Result<Option<usize>> {
         Ok(self.named(name)?.filter(|&i| self.fields[i].shape == Shape::Scalar))
     }
 
-    fn filter(&self, name: &str) -> Result<usize> {
-        match self.named(name)? {
-            Some(i) if self.fields[i].shape == Shape::Scalar => Ok(i),
-            Some(_) => Err(self.error(format!("column {name} holds lists: filters need one value per row"))),
-            None => Err(self.error(format!("no column {} to filter by; columns found: {}", shown(name), self.found()))),
+    /// The field that a filter looks at, or the child of a map: `oracles.llm`.
+    fn filter(&self, filter: &Filter) -> Result<FilterField> {
+        let name = filter.column();
+        let Some((path, shape)) = self.path(name)? else {
+            return Err(self.error(format!("no column {} to filter by; columns found: {}", shown(name), self.found())));
+        };
+        let asks_for_any_value = filter.asks_for_any_value();
+        if *shape != Shape::Scalar && !asks_for_any_value {
+            return Err(self.error(format!(
+                "column {name} holds lists or maps: filters need one value per row; {} keeps the rows that have a list or map",
+                where_flag(&format!("{name}!="))
+            )));
         }
+        Ok(FilterField { path, asks_for_any_value })
+    }
+
+    /// The place and the shape of a field, or of a child of a map.
+    fn path(&self, name: &str) -> Result<Option<(FieldPath, &Shape)>> {
+        if let Some(field) = self.named(name)? {
+            return Ok(Some((FieldPath { field, child: None }, &self.fields[field].shape)));
+        }
+        for (dot, _) in name.match_indices('.') {
+            let (parent, child) = (&name[..dot], &name[dot + 1..]);
+            if let Some(field) = self.named(parent)?
+                && let Shape::Keyed(children) = &self.fields[field].shape
+                && let Some((_, shape)) = children.iter().find(|(key, _)| key == child)
+            {
+                return Ok(Some((FieldPath { field, child: Some(child.to_owned()) }, shape)));
+            }
+        }
+        Ok(None)
     }
 
     /// The field of a name, which must not be given twice.

@@ -5,7 +5,8 @@ use std::collections::{HashMap, HashSet};
 use super::finder::Finder;
 use super::{ColumnGroup, Field, FieldPath, Location, Shape};
 use crate::error::{Result, listed, shown};
-use crate::options::{Role, SEPARATORS, feature_key, model_and_class};
+use crate::labels::Labels;
+use crate::options::{Filter, Role, SEPARATORS, feature_key, model_and_class};
 use crate::suggest::did_you_mean;
 
 impl Finder<'_> {
@@ -160,7 +161,7 @@ impl Finder<'_> {
         let place: HashMap<&str, usize> = group.keys.iter().enumerate().map(|(i, key)| (key.as_str(), i)).collect();
         let show = |class: &str| match group.location {
             Location::Wide(_) => format!("{}{class}", group.name),
-            Location::List(_) | Location::Keyed(_) => format!("{}.{class}", group.name),
+            Location::List(_) | Location::Keyed(_) | Location::ClassName(_) => format!("{}.{class}", group.name),
         };
         let known: HashSet<&String> = classes.iter().collect();
         if let Some(extra) = group.keys.iter().find(|key| !known.contains(key)) {
@@ -213,9 +214,14 @@ impl Finder<'_> {
     }
 
     /// The predictions of other models, with the models' names.
-    pub(super) fn oracles(&self, classes: &[String]) -> Result<Vec<(String, ColumnGroup)>> {
+    pub(super) fn oracles(&self, classes: &[String], filters: &[Filter]) -> Result<Vec<(String, ColumnGroup)>> {
         let (prefix, name) = (self.columns.prefix(Role::Oracles), self.columns.field(Role::Oracles));
+        let class_name =
+            |path: FieldPath, name: String| self.new_group(classes.to_vec(), Location::ClassName(path), name);
         let nested = |path: FieldPath, shape: &Shape, name: String| {
+            if *shape == Shape::Scalar {
+                return Ok(class_name(path, name));
+            }
             let mut group = self.nested_group(path, shape, name, Some(classes))?;
             if self.hints.sparse_answers {
                 add_absent_classes(&mut group, classes);
@@ -231,12 +237,24 @@ impl Finder<'_> {
                 oracles.push((oracle.clone(), nested(path, shape, format!("{name}.{oracle}"))?));
             }
         }
+        let answers = Labels::new(classes);
+        let is_answer = |field: &Field| match field.first.as_deref().map(str::trim) {
+            Some(first) if !first.is_empty() => answers.class(first).is_some(),
+            // The first row may be one that a filter drops because it has no answer.
+            _ => filters.iter().any(|filter| filter.column() == field.name && filter.keeps_any_value()),
+        };
+        if self.columns.has_name("oracles")
+            && let Some(field) = self.scalar(name.trim_end())?
+        {
+            let name = &self.fields[field].name;
+            oracles.push((name.clone(), class_name(FieldPath { field, child: None }, name.clone())));
+        }
         let only_model = self.only_model(classes)?;
         let is_its_class = |rest: &str| only_model.is_some() && classes.iter().any(|class| class == rest);
         let mut wide: Vec<(String, Vec<String>, Vec<usize>)> = Vec::new();
         for (i, field) in self.fields.iter().enumerate() {
             let Some((Role::Oracles, rest)) = self.columns.wide_role(&field.name) else { continue };
-            if field.name == *name || is_its_class(rest) {
+            if field.name == name.trim_end() || is_its_class(rest) {
                 continue;
             }
             if field.shape != Shape::Scalar {
@@ -244,8 +262,14 @@ impl Finder<'_> {
                 oracles.push((rest.to_owned(), nested(path, &field.shape, field.name.clone())?));
                 continue;
             }
-            // A single value without a class is something else, like oracle_version.
-            let Some((oracle, class)) = model_and_class(rest, classes) else { continue };
+            // A column without a class in its name has answers, or something else, like oracle_version.
+            let Some((oracle, class)) = model_and_class(rest, classes) else {
+                if is_answer(field) {
+                    let path = FieldPath { field: i, child: None };
+                    oracles.push((rest.to_owned(), class_name(path, field.name.clone())));
+                }
+                continue;
+            };
             let at = wide.iter().position(|(o, ..)| o == oracle).unwrap_or_else(|| {
                 wide.push((oracle.to_owned(), Vec::new(), Vec::new()));
                 wide.len() - 1

@@ -1,10 +1,13 @@
 //! Messages about columns that were not found, and what to do.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use super::finder::Finder;
 use super::{Field, Shape};
 use crate::error::{Error, listed};
+use crate::json::Json;
+use crate::labels::Labels;
 use crate::options::{Role, SEPARATORS, feature_key};
 use crate::suggest::closest;
 
@@ -21,12 +24,14 @@ impl Finder<'_> {
             self.columns.prefix(Role::Probs),
             self.columns.field(Role::Probs),
             self.found(),
-            self.delimiter_hint().or_else(|| self.hint_by_class()).or_else(|| self.predictions_hint()).unwrap_or_else(
-                || {
+            self.delimiter_hint()
+                .or_else(|| self.nested_predictions_hint())
+                .or_else(|| self.hint_by_class())
+                .or_else(|| self.predictions_hint())
+                .unwrap_or_else(|| {
                     "if they go by another name, give it: --columns probs=NAME, in Python columns={'probs': NAME}"
                         .to_owned()
-                }
-            )
+                })
         ))
     }
 
@@ -128,17 +133,87 @@ impl Finder<'_> {
         ))
     }
 
-    /// The error of answers of another model that are given as one column of class names.
-    pub(super) fn answers_in_one_column(&self, name: &str, classes: &[String]) -> Option<Error> {
-        let column = self.fields.iter().find(|field| field.name == name && field.shape == Shape::Scalar)?;
-        let model = column.name.trim_end_matches(SEPARATORS);
-        let first = classes.first()?;
-        Some(self.error(format!(
-            "column {name}, named by oracles={name}, has one value per row, but another model's answers are one column per class: \
-             {model}_{first} and so on, with probabilities or, if the model gives one answer, 1 for its class and 0 for the others; \
-             name them by their prefix: {}",
-            columns_flag(&format!("oracles={model}_"))
-        )))
+    /// What to do if there are columns of one label each: several with the same prefix whose first values are classes, or empty.
+    pub(super) fn label_columns_hint(&self, classes: &[String]) -> Option<String> {
+        let labels = Labels::new(classes);
+        let text = |field: &Field| field.first.as_deref().map_or("", str::trim).to_owned();
+        let is_label =
+            |field: &Field| classes.contains(&text(field)) || labels.class_but_for_case(&text(field)).is_some();
+        let is_free = |field: &&Field| field.shape == Shape::Scalar && self.columns.wide_role(&field.name).is_none();
+        let free: Vec<&Field> = self.fields.iter().filter(is_free).collect();
+        let prefix = |name: &'_ str| name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+        let numbered = free.iter().filter(|field| is_label(field)).map(|field| &field.name[..prefix(&field.name)]);
+        let mut prefixes = numbered.filter(|prefix| !prefix.is_empty());
+        let (prefix, group) = prefixes.find_map(|prefix| {
+            let begins = |field: &&&Field| field.name.len() > prefix.len() && field.name.starts_with(prefix);
+            let group: Vec<&Field> = free.iter().filter(begins).copied().collect();
+            let are_labels = group.iter().all(|field| text(field).is_empty() || is_label(field));
+            (group.len() > 1 && are_labels).then_some((prefix, group))
+        })?;
+        Some(format!(
+            "; if {} hold one label each, give their prefix: {}, in Python columns={{'labels': '{prefix}'}}",
+            listed(group.iter().map(|field| &field.name)),
+            columns_flag(&format!("labels={prefix}"))
+        ))
+    }
+
+    /// What to do if the labels or votes are a list or map under another name: the only list of classes, or the only map of whole numbers
+    /// by class.
+    pub(super) fn nested_labels_hint(&self, classes: &[String]) -> Option<String> {
+        let labels = Labels::new(classes);
+        let is_class = |value: &Json| {
+            let text = value.cell().and_then(|cell| cell.text().map(Cow::into_owned));
+            text.is_some_and(|text| labels.class(&text).is_some())
+        };
+        let is_list_of_classes =
+            |value: &Json| matches!(value, Json::List(all) if !all.is_empty() && all.iter().all(is_class));
+        let is_map_of_counts = |value: &Json| match value {
+            Json::Object(all) => all.iter().all(|(key, count)| classes.contains(key) && count.count().is_ok()),
+            _ => false,
+        };
+        let (key, name) = match self.only_nested(is_list_of_classes) {
+            Some(name) => ("labels", name),
+            None => ("votes", self.only_nested(is_map_of_counts)?),
+        };
+        Some(format!(
+            "; if {name} are the {key}, give their name: {}, in Python columns={{'{key}': '{name}'}}",
+            columns_flag(&format!("{key}={name}"))
+        ))
+    }
+
+    /// What to do if the predictions are a map or list under another name: the only one whose numbers are probabilities that sum to one.
+    fn nested_predictions_hint(&self) -> Option<String> {
+        let are_probabilities = |values: Vec<&Json>| {
+            let numbers: Option<Vec<f64>> = values.into_iter().map(|value| value.real().ok()).collect();
+            numbers.is_some_and(|numbers| are_probabilities(&numbers))
+        };
+        let map = self.only_nested(|value| match value {
+            Json::Object(all) => are_probabilities(all.iter().map(|(_, value)| value).collect()),
+            _ => false,
+        });
+        let list = || {
+            self.only_nested(|value| match value {
+                Json::List(all) => are_probabilities(all.iter().collect()),
+                _ => false,
+            })
+        };
+        let name = map.or_else(list)?;
+        Some(format!(
+            "if {name} are the predictions, give their name: {}, in Python columns={{'probs': '{name}'}}",
+            columns_flag(&format!("probs={name}"))
+        ))
+    }
+
+    /// The only list or map without a role whose first value passes.
+    fn only_nested(&self, passes: impl Fn(&Json) -> bool) -> Option<&str> {
+        let is_candidate = |field: &&Field| {
+            let value = field.first.as_ref().filter(|_| field.shape != Shape::Scalar);
+            let value = value.and_then(|text| serde_json::from_str::<Json>(text).ok());
+            !self.columns.has_role(&field.name, false, &[]) && value.is_some_and(|value| passes(&value))
+        };
+        let mut found = self.fields.iter().filter(is_candidate);
+        let first = found.next()?;
+        found.next().is_none().then_some(first.name.as_str())
     }
 
     /// Whether a name given for features is that of a column, or the prefix of some.
@@ -195,6 +270,8 @@ impl Finder<'_> {
         let column = match self.columns.feature_names.as_slice() {
             [] => format!("{prefix}{name}"),
             names if names.iter().any(|given| given == name) => name.to_owned(),
+            // A whole name is no prefix.
+            _ if is_column(&prefix) => name.to_owned(),
             _ => format!("{name}, nor {prefix}{name}"),
         };
         let own: Vec<&String> = wanted.iter().filter(is_column).collect();
@@ -238,13 +315,16 @@ fn prefix_of_probabilities<'a>(free: &[&'a Field]) -> Option<&'a str> {
     let are_probabilities = |prefix: &&str| {
         let group = free.iter().filter(|field| field.name.len() > prefix.len() && field.name.starts_with(prefix));
         let values: Option<Vec<f64>> = group.map(|field| first_number(field)).collect();
-        values.is_some_and(|values| {
-            values.len() > 1
-                && values.iter().all(|p| (0.0..=1.0).contains(p))
-                && (values.iter().sum::<f64>() - 1.0).abs() < ROUNDING_OF_SUMS
-        })
+        values.is_some_and(|values| are_probabilities(&values))
     };
     prefixes.into_iter().find(are_probabilities)
+}
+
+/// Whether numbers may be the probabilities of all classes.
+fn are_probabilities(values: &[f64]) -> bool {
+    values.len() > 1
+        && values.iter().all(|p| (0.0..=1.0).contains(p))
+        && (values.iter().sum::<f64>() - 1.0).abs() < ROUNDING_OF_SUMS
 }
 
 /// How the prefix of the predictions is given.

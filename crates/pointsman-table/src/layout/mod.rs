@@ -29,7 +29,7 @@ pub(crate) enum Shape {
 pub(crate) struct Field {
     pub(crate) name: String,
     pub(crate) shape: Shape,
-    /// The single value of the first row as text, for messages; `None` if it is not known.
+    /// The value of the first row as text, for messages, lists and maps of JSONL as JSON; `None` if it is not known.
     pub(crate) first: Option<String>,
 }
 
@@ -59,6 +59,26 @@ pub(crate) enum Location {
     List(FieldPath),
     /// In one field, by key.
     Keyed(FieldPath),
+    /// In one field, as the name of the class whose value is one. All others are zero.
+    ClassName(FieldPath),
+}
+
+/// The fields of the annotators' labels.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum LabelFields {
+    /// One field, a list per row.
+    List(usize),
+    /// One label per field; an empty one is no label.
+    Columns(Vec<usize>),
+}
+
+impl LabelFields {
+    pub(crate) fn fields(&self) -> &[usize] {
+        match self {
+            Self::List(field) => std::slice::from_ref(field),
+            Self::Columns(fields) => fields,
+        }
+    }
 }
 
 /// A field, or a child of a keyed field.
@@ -66,6 +86,14 @@ pub(crate) enum Location {
 pub(crate) struct FieldPath {
     pub(crate) field: usize,
     pub(crate) child: Option<String>,
+}
+
+/// What a filter looks at.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct FilterField {
+    pub(crate) path: FieldPath,
+    /// Whether the filter asks only if there is a value, which may be a list or map.
+    pub(crate) asks_for_any_value: bool,
 }
 
 /// The values of one role: one per key, which is a class or a feature.
@@ -101,27 +129,35 @@ impl ColumnGroup {
             (Location::List(_), None) if self.arrays => format!("{name}[{index}]"),
             (Location::List(_), Some(key)) => format!("{name}[{key}]"),
             (Location::Keyed(_), Some(key)) => format!("{name}.{}", self.keys[key]),
-            (Location::List(_) | Location::Keyed(_), None) => name.clone(),
+            (Location::ClassName(_), _) | (Location::List(_) | Location::Keyed(_), None) => name.clone(),
         }
     }
 
-    /// The message about a row without another model's answer, with the filter that keeps the others if the answers are columns.
+    /// The message about a row without another model's answer, with the filter that keeps the others.
     pub(crate) fn no_answer(&self) -> String {
         match &self.location {
-            Location::Wide(_) => format!(
-                "no answer: a route is measured on rows that have answers; if these are a random sample of all rows, keep them with {}, or \
-                 drop the columns of the oracle",
-                messages::where_flag(&format!("{}!=", self.column(0, Some(0))))
-            ),
-            Location::List(_) | Location::Keyed(_) => NO_ANSWER.to_owned(),
+            Location::Wide(_) => no_answer(&self.column(0, Some(0))),
+            // Arrays have no missing values that a filter finds.
+            _ if self.arrays => NO_ANSWER.to_owned(),
+            Location::List(_) | Location::Keyed(_) | Location::ClassName(_) => no_answer(&self.name),
         }
+    }
+
+    /// The message about an answer that is not a number: filters find those of columns only.
+    pub(crate) fn no_answer_as_nan(&self) -> String {
+        if matches!(self.location, Location::Wide(_)) { self.no_answer() } else { NO_ANSWER.to_owned() }
+    }
+
+    /// Whether the values are numbers in the file.
+    pub(crate) fn is_numeric(&self) -> bool {
+        !matches!(self.location, Location::ClassName(_))
     }
 
     /// All columns, as messages name them.
     pub(crate) fn columns(&self) -> String {
         match &self.location {
             Location::Wide(_) => self.column(0, None),
-            Location::List(_) | Location::Keyed(_) => self.name.clone(),
+            Location::List(_) | Location::Keyed(_) | Location::ClassName(_) => self.name.clone(),
         }
     }
 
@@ -129,7 +165,9 @@ impl ColumnGroup {
     pub(crate) fn fields(&self) -> &[usize] {
         match &self.location {
             Location::Wide(fields) => fields,
-            Location::List(path) | Location::Keyed(path) => std::slice::from_ref(&path.field),
+            Location::List(path) | Location::Keyed(path) | Location::ClassName(path) => {
+                std::slice::from_ref(&path.field)
+            }
         }
     }
 }
@@ -140,8 +178,8 @@ pub(crate) struct Layout {
     pub(crate) classes: Vec<String>,
     pub(crate) probs: ColumnGroup,
     pub(crate) votes: Option<ColumnGroup>,
-    /// The field that lists the annotators' labels, if votes are given that way.
-    pub(crate) labels: Option<usize>,
+    /// The fields of the annotators' labels, if votes are given that way.
+    pub(crate) labels: Option<LabelFields>,
     /// The number of labels of a row that count, from the first.
     pub(crate) first_labels: usize,
     pub(crate) truth: Option<ColumnGroup>,
@@ -153,8 +191,8 @@ pub(crate) struct Layout {
     pub(crate) id: Option<usize>,
     /// The field of ids, if those of rows that are filtered out are needed to check annotations.
     pub(crate) dropped_id: Option<usize>,
-    /// The field of each filter.
-    pub(crate) filters: Vec<usize>,
+    /// The field of each filter, or the child of a map.
+    pub(crate) filters: Vec<FilterField>,
     /// The names of the fields.
     pub(crate) names: Vec<String>,
     /// Whether the file has votes or labels that annotations replace.
@@ -205,9 +243,9 @@ impl Layout {
     /// The top-level fields that are read, in order, each once.
     pub(crate) fn used(&self) -> Vec<usize> {
         let mut used: Vec<usize> = self.groups().flat_map(|group| group.fields().iter().copied()).collect();
-        used.extend(self.labels);
+        used.extend(self.labels.iter().flat_map(LabelFields::fields));
         used.extend(self.id);
-        used.extend(&self.filters);
+        used.extend(self.filters.iter().map(|filter| filter.path.field));
         used.sort_unstable();
         used.dedup();
         used
@@ -218,6 +256,15 @@ impl Layout {
         let name = &self.names[field];
         if self.probs.arrays { format!("{name}[{}, {place}]", row.saturating_sub(1)) } else { name.clone() }
     }
+}
+
+/// The message about a row without another model's answer, with a filter on a column that keeps the others.
+pub(crate) fn no_answer(column: &str) -> String {
+    format!(
+        "no answer: a route is measured on rows that have answers; if these are a random sample of all rows, keep them with {}, or drop the \
+         columns of the oracle",
+        messages::where_flag(&format!("{column}!="))
+    )
 }
 
 fn scalars_by_key(keys: &[String]) -> Shape {

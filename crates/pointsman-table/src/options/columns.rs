@@ -43,9 +43,9 @@ impl Name {
 /// |---|---|---|
 /// | `probs`, which may be given once per class | `prob_`, or the name of one column each | `probs` |
 /// | `votes` | `votes_` | `votes` |
-/// | `labels` | | `labels` |
+/// | `labels` | a prefix given for columns of one label each | `labels` |
 /// | `features`, which may be given several times | `x_`, or the name of one column | `features` |
-/// | `oracles` | `oracle_` | `oracles` |
+/// | `oracles` | `oracle_`, or the name of one column of classes | `oracles` |
 /// | `truth` | `true_` | `truth` |
 /// | `id`, `weight`, `classes` | | `id`, `weight`, `classes` |
 ///
@@ -226,12 +226,24 @@ impl Columns {
         is_oracle.then(|| (format!("{array}_"), false))
     }
 
+    /// Whether the columns of single values under this name hold numbers by their role, and not names of classes.
+    pub(crate) fn is_numeric(&self, column: &str, classes: &[String]) -> bool {
+        self.has_role(column, true, classes) && column != self.field(Role::Oracles) && !self.is_label(column)
+    }
+
+    /// Whether a column of single values holds one label per row: its name is the prefix that the user gave for labels, and more.
+    pub(crate) fn is_label(&self, column: &str) -> bool {
+        self.has_name("labels")
+            && column.strip_prefix(&self.labels).is_some_and(|rest| begins_a_name(&self.labels, rest))
+    }
+
     /// Whether a field of this name has a role, so that every row needs it. Besides `oracle_<model>_<class>` there may be single values
     /// like `oracle_version`, which have none.
     pub(crate) fn has_role(&self, field: &str, single: bool, classes: &[String]) -> bool {
         Role::ALL.into_iter().any(|role| self.field(role) == field)
             || field == self.weight
             || field == self.labels
+            || single && self.is_label(field)
             || self.wide_role(field).is_some_and(|(role, rest)| {
                 // With a prefix of its own, the columns of a single model are `<prefix><class>`.
                 let is_class = || self.has_name("oracles") && classes.iter().any(|class| class == rest);

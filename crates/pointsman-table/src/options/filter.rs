@@ -81,6 +81,16 @@ impl Filter {
         &self.column
     }
 
+    /// Whether it asks only whether there is a value, which lists and maps can answer: `answers=`, `answers!=`.
+    pub(crate) fn asks_for_any_value(&self) -> bool {
+        self.value.is_empty() && !matches!(self.condition, Condition::InRange(..))
+    }
+
+    /// Whether it keeps just the rows that have a value: `answers!=`.
+    pub(crate) fn keeps_any_value(&self) -> bool {
+        self.value.is_empty() && matches!(self.condition, Condition::Different(_))
+    }
+
     /// The value that it compares with.
     #[must_use]
     pub fn value(&self) -> &str {

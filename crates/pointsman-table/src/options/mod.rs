@@ -37,6 +37,9 @@ pub struct ReadOptions {
     /// Annotations with one of these labels are left out, such as those of undecided annotators; capitals and surrounding spaces do not
     /// matter. An empty text leaves out annotations without a label.
     pub ignored_labels: Vec<String>,
+    /// Which label counts if an annotator labelled an item more than once, differently. By default such annotations are refused, since two
+    /// labels of one annotator are not independent.
+    pub keep_label: Option<KeepLabel>,
     /// Refuse ids that only the table or only its annotations have, and ids that several rows have. By default the others are joined, and
     /// [`Frame::joined`](crate::Frame::joined) lists those that do not match.
     pub strict: bool,
@@ -72,6 +75,7 @@ impl Default for ReadOptions {
             first_labels: None,
             without: Vec::new(),
             ignored_labels: Vec::new(),
+            keep_label: None,
             strict: false,
             normalize: false,
             need: Need::default(),
@@ -80,6 +84,38 @@ impl Default for ReadOptions {
             keep_columns: false,
             allow_empty: false,
             batch_rows: 65_536,
+        }
+    }
+}
+
+/// Which of several labels of one annotator on one item counts: by the column of dates if there is one, otherwise in the order of the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum KeepLabel {
+    /// The latest one: a correction.
+    Latest,
+    /// The first one.
+    First,
+}
+
+impl fmt::Display for KeepLabel {
+    /// As the command line takes it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Latest => "latest",
+            Self::First => "first",
+        })
+    }
+}
+
+impl FromStr for KeepLabel {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text {
+            "latest" => Ok(Self::Latest),
+            "first" => Ok(Self::First),
+            _ => Err(Error::Option(format!("{text:?}: write latest or first"))),
         }
     }
 }

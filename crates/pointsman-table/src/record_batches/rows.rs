@@ -10,9 +10,10 @@ use arrow_array::{Array, ArrayRef, Float64Array, MapArray, RecordBatch, StructAr
 use arrow_schema::DataType;
 
 use crate::arrow::{ColumnSlice, FromNumber, cell, flattened, is_null, list_values, map_keys, span};
+use crate::cell::Cell;
 use crate::error::{Error, Result, RowAt, shown};
 use crate::labels::Labels;
-use crate::layout::{ColumnGroup, FieldPath, Layout, Location};
+use crate::layout::{ColumnGroup, FieldPath, FilterField, LabelFields, Layout, Location};
 use crate::raw::{RawRows, RowValues};
 use crate::row_filter::RowFilter;
 
@@ -64,7 +65,7 @@ impl BatchRows<'_> {
     pub(super) fn filter(&mut self, filter: &mut RowFilter, dropped_ids: &mut Vec<String>) -> Result<()> {
         let mut kept = Vec::new();
         for row in 0..self.columns.num_rows() {
-            if filter.keeps(self.at(row), |i| self.cell(self.layout.filters[i], row))? {
+            if filter.keeps(self.at(row), |i| self.filtered_cell(&self.layout.filters[i], row))? {
                 kept.push(row);
             } else if let Some(field) = self.layout.dropped_id {
                 dropped_ids.push(self.id(field, row)?);
@@ -79,8 +80,34 @@ impl BatchRows<'_> {
         out.append(self.layout, self)
     }
 
-    fn cell(&self, field: usize, row: usize) -> Result<crate::cell::Cell<'_>> {
+    fn cell(&self, field: usize, row: usize) -> Result<Cell<'_>> {
         cell(self.field(field), row).map_err(|why| self.at(row).value(&self.layout.names[field], why))
+    }
+
+    /// The value that a filter looks at; of lists and maps, whether there is one.
+    fn filtered_cell(&self, filter: &FilterField, row: usize) -> Result<Cell<'_>> {
+        let FieldPath { field, child } = &filter.path;
+        let array = self.field(*field);
+        let array = match (child, array.as_struct_opt()) {
+            (None, _) => array,
+            (Some(_), _) if is_null(array, row) => return Ok(Cell::Null),
+            (Some(child), Some(parent)) => match parent.column_by_name(child) {
+                Some(array) => array,
+                None => return Ok(Cell::Null),
+            },
+            (Some(_), None) => {
+                let name = &self.layout.names[*field];
+                return Err(Error::file(self.file, format!("column {name}: filters need a struct, not a map")));
+            }
+        };
+        if !filter.asks_for_any_value || !array.data_type().is_nested() {
+            return cell(array, row).map_err(|why| self.at(row).value(&self.layout.names[*field], why));
+        }
+        let is_empty = match array.as_struct_opt() {
+            Some(entries) => entries.columns().iter().all(|entry| is_null(entry, row)),
+            None => span(array, row).is_some_and(|(_, length)| length == 0),
+        };
+        Ok(if is_null(array, row) || is_empty { Cell::Null } else { Cell::Text("a list or map".into()) })
     }
 
     fn id(&self, field: usize, row: usize) -> Result<String> {
@@ -102,6 +129,8 @@ impl BatchRows<'_> {
                     group.keys.iter().map(|key| entries.column_by_name(key)).collect();
                 self.transpose(group, &columns.ok_or_else(|| self.type_changes(group))?, out)
             }
+            // Names of classes are no numbers: they are read as answers.
+            Location::ClassName(_) => Ok(()),
         }
     }
 
@@ -141,7 +170,7 @@ impl BatchRows<'_> {
     fn check_answers(&self, group: &ColumnGroup) -> Result<()> {
         let columns: Vec<&ArrayRef> = match &group.location {
             Location::Wide(fields) => self.fields(fields),
-            Location::List(path) | Location::Keyed(path) => {
+            Location::List(path) | Location::Keyed(path) | Location::ClassName(path) => {
                 let array = self.field(path.field);
                 let parent = array.as_struct_opt().filter(|_| array.null_count() == 0);
                 let child = path.child.as_ref().and_then(|child| parent?.column_by_name(child));
@@ -281,6 +310,18 @@ impl RowValues for BatchRows<'_> {
 
     fn answers(&self, group: &ColumnGroup, out: &mut Vec<f64>) -> Result<()> {
         self.check_answers(group)?;
+        if let Location::ClassName(path) = &group.location {
+            let array = self.array_at(group, path)?;
+            for row in self.rows() {
+                let answer = cell(array, row).map_err(|why| self.error(group, row, None, why))?;
+                let text = answer.text().unwrap_or_default();
+                if text.trim().is_empty() {
+                    return Err(self.error(group, row, None, group.no_answer()));
+                }
+                self.labels.append_answer(&text, out).map_err(|why| self.error(group, row, None, why))?;
+            }
+            return Ok(());
+        }
         self.numbers(group, out)
     }
 
@@ -290,11 +331,25 @@ impl RowValues for BatchRows<'_> {
                 Some(votes) => self.votes_by_class(group, votes, out),
                 None => self.numbers(group, out),
             },
-            Location::Wide(_) | Location::List(_) => self.numbers(group, out),
+            Location::Wide(_) | Location::List(_) | Location::ClassName(_) => self.numbers(group, out),
         }
     }
 
-    fn labels(&self, field: usize, out: &mut Vec<u32>) -> Result<()> {
+    fn labels(&self, fields: &LabelFields, out: &mut Vec<u32>) -> Result<()> {
+        let field = match fields {
+            LabelFields::List(field) => *field,
+            LabelFields::Columns(fields) => {
+                let name = |place: usize| &self.layout.names[fields[place]];
+                for row in self.rows() {
+                    let cells: Vec<Cell<'_>> =
+                        fields.iter().map(|&field| self.cell(field, row)).collect::<Result<_>>()?;
+                    let texts = cells.iter().map(|cell| cell.text().unwrap_or_default());
+                    let counted = self.labels.append_counts(texts, self.layout.first_labels, out);
+                    counted.map_err(|(place, why)| self.at(row).value(name(place), why))?;
+                }
+                return Ok(());
+            }
+        };
         let (array, name) = (self.field(field), &self.layout.names[field]);
         for row in self.rows() {
             let at = self.at(row);

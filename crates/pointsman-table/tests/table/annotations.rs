@@ -618,3 +618,41 @@ fn labels_that_are_ignored_are_left_out_and_counted() {
     assert_eq!(frame.joined.unwrap().ignored, 4);
     assert!(ignoring(&["Cat"]).unwrap_err().to_string().contains("is the name of a class"));
 }
+
+/// An annotator who changed a label has one label: the latest or the first, by date or in the order of the file.
+#[test]
+fn one_of_several_labels_of_an_annotator_is_kept_if_asked_for() {
+    let folder = Folder::new();
+    let table = folder.file("table.csv", TABLE);
+    let labels = "id,label,annotator,at\n1,cat,ann,2024-01-03\n1,dog,bob,2024-01-01\n1,dog,ann,2024-01-01\n\
+                  2,cat,ann,2024-01-01\n3,dog,ann,2024-01-01\n3,cat,ann,2024-01-02\n";
+    let labels = folder.file("labels.csv", labels);
+    let error = join(&table, &labels, &[]).unwrap_err().to_string();
+    assert!(error.contains("--keep-label latest"), "{error}");
+    let kept = |keep: &str, columns: &str| {
+        let options = ReadOptions {
+            keep_label: Some(keep.parse().unwrap()),
+            columns: columns.parse().unwrap(),
+            ..options(&labels, &[])
+        };
+        let frame = read_frame(&table, &options).unwrap();
+        assert_eq!(frame.joined.as_ref().unwrap().superseded, 2);
+        counts(&frame)
+    };
+    assert_eq!(kept("latest", "date=at"), [[1, 1], [1, 0], [1, 0]]);
+    assert_eq!(kept("first", "date=at"), [[0, 2], [1, 0], [0, 1]]);
+    assert_eq!(kept("latest", ""), [[0, 2], [1, 0], [1, 0]]);
+    assert_eq!(kept("first", ""), [[1, 1], [1, 0], [0, 1]]);
+    assert!("last".parse::<pointsman_table::KeepLabel>().is_err());
+}
+
+#[test]
+fn ids_that_differ_in_capitals_only_are_found() {
+    let folder = Folder::new();
+    let table = folder.file("table.csv", "id,prob_cat,prob_dog\nA1,0.5,0.5\nA2,1,0\nA3,0,1\n");
+    let labels = folder.file("labels.csv", "id,label\nA1,cat\na2,cat\nother,dog\n");
+    let joined = join(&table, &labels, &[]).unwrap().joined.unwrap();
+    let alike = joined.differ_in_capitals.unwrap();
+    assert_eq!((alike.rows, alike.labels), (1, vec![("a2".to_owned(), "A2".to_owned())]));
+    assert_eq!(joined.not_in_table.count, 2);
+}

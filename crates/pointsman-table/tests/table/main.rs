@@ -2,6 +2,7 @@
 
 mod annotations;
 mod bad_input;
+mod class_names;
 mod damage;
 mod formats;
 mod keep;

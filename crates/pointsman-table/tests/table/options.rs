@@ -411,3 +411,14 @@ fn votes_under_another_prefix_are_suggested() {
     let error = votes("prob_a,prob_b,oracle_m_a,oracle_m_b,n_a\n1,0,1,0,2\n");
     assert!(!error.contains("--columns"), "{error}");
 }
+
+/// A whole name of a feature is no prefix of another one.
+#[test]
+fn missing_features_are_not_named_behind_a_whole_column() {
+    let folder = Folder::new();
+    let path = folder.file("a.csv", "prob_a,prob_b,words\n1,0,5\n");
+    let wanted = Some(["words", "hour"].map_owned().to_vec());
+    let error =
+        read_frame(&path, &ReadOptions { features: wanted, ..named("features=words") }).unwrap_err().to_string();
+    assert!(error.contains("no column hour, which is needed"), "{error}");
+}

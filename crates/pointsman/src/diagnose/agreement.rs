@@ -53,6 +53,8 @@ pub struct Sensitivity {
     pub irreducible: f64,
     /// The irreducible loss per query if that share are copies.
     pub irreducible_if_copied: f64,
+    /// The partition of the cells: one with cells of its own if that of the diagnosis is a forest.
+    pub partition: String,
     /// The cells in which another action would be taken, at the task's prices.
     pub cells: Vec<ChangedCell>,
 }
@@ -124,6 +126,7 @@ impl Sensitivity {
             share: ASSUMED_COPIES,
             irreducible: irreducible / weight,
             irreducible_if_copied: (irreducible + difference) / weight,
+            partition: router.partition().to_string(),
             cells: changed,
         }))
     }

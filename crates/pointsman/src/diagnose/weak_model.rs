@@ -67,20 +67,20 @@ impl ConfidenceBin {
 }
 
 /// In which direction the confidence of a model that is not calibrated is wrong.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Miscalibration {
     /// The model is more confident than accurate, and in no confidence bin certainly less.
     Overconfident,
     /// The model is less confident than accurate, and in no confidence bin certainly more.
     Underconfident,
-    /// It is overconfident at some confidences and underconfident at others: the ranges of mean confidences of these bins, unless none of
-    /// them is certain.
+    /// It is overconfident at some confidences and underconfident at others: the ranges of mean confidences of the bins where that is
+    /// certain, which do not overlap.
     Mixed {
         /// Where it is overconfident.
-        over: Option<[f64; 2]>,
+        over: Vec<[f64; 2]>,
         /// Where it is underconfident.
-        under: Option<[f64; 2]>,
+        under: Vec<[f64; 2]>,
     },
 }
 
@@ -158,45 +158,54 @@ impl WeakModel {
         let variance: f64 = self.bins.iter().map(|bin| (bin.share * bin.standard_error).powi(2)).sum();
         let gap = self.confidence - self.accuracy;
         let is_certain = gap.abs() > Z_95 * variance.sqrt();
-        let [over, under] = [1.0, -1.0].map(|sign| self.certain_range(sign));
-        Some(match (over, under) {
-            (_, None) if is_certain && gap > 0.0 => Miscalibration::Overconfident,
-            (None, _) if is_certain && gap < 0.0 => Miscalibration::Underconfident,
+        let [over, under] = self.certain_ranges();
+        Some(match (over.as_slice(), under.as_slice()) {
+            (_, []) if is_certain && gap > 0.0 => Miscalibration::Overconfident,
+            ([], _) if is_certain && gap < 0.0 => Miscalibration::Underconfident,
             _ => Miscalibration::Mixed { over, under },
         })
     }
 
-    /// The range of mean confidences of the bins whose gap has this sign, certain in all bins together with 95 % confidence.
-    fn certain_range(&self, sign: f64) -> Option<[f64; 2]> {
+    /// The ranges of mean confidences of the bins where the model is overconfident, and of those where it is underconfident, certain in all
+    /// bins together with 95 % confidence. A range ends where a bin of the other kind follows, so that ranges do not overlap.
+    fn certain_ranges(&self) -> [Vec<[f64; 2]>; 2] {
         let largest = erfc_inv(0.05 / self.bins.len() as f64) * std::f64::consts::SQRT_2;
-        let certain = self.bins.iter().filter(|bin| sign * bin.gap() > largest * bin.standard_error);
-        certain.map(|bin| bin.confidence).fold(None, |range: Option<[f64; 2]>, confidence| match range {
-            None => Some([confidence; 2]),
-            Some([low, high]) => Some([low.min(confidence), high.max(confidence)]),
-        })
+        let mut certain: Vec<(f64, bool)> = self
+            .bins
+            .iter()
+            .filter(|bin| bin.gap().abs() > largest * bin.standard_error)
+            .map(|bin| (bin.confidence, bin.gap() > 0.0))
+            .collect();
+        certain.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let ranges = |is_over: bool| {
+            let runs = certain.chunk_by(|a, b| a.1 == b.1).filter(|run| run[0].1 == is_over);
+            runs.map(|run| [run[0].0, run[run.len() - 1].0]).collect()
+        };
+        [ranges(true), ranges(false)]
     }
 }
 
 impl fmt::Display for Miscalibration {
     /// What the model is, as the end of a sentence.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let around = |[low, high]: [f64; 2]| match [low, high].map(|end| fixed(end, 2)) {
+        let range = |ends: &[f64; 2]| match ends.map(|end| fixed(end, 2)) {
             [low, high] if low == high => format!("around {low}"),
             [low, high] => format!("from {low} to {high}"),
         };
-        match *self {
+        let around = |ranges: &[[f64; 2]]| ranges.iter().map(range).collect::<Vec<_>>().join(" and ");
+        match self {
             Self::Overconfident => f.write_str("overconfident"),
             Self::Underconfident => f.write_str("underconfident"),
-            Self::Mixed { over: Some(over), under: Some(under) } => {
-                write!(f, "overconfident at confidences {} and underconfident {}", around(over), around(under))
-            }
-            Self::Mixed { over: Some(over), under: None } => {
+            Self::Mixed { over, under } if over.is_empty() && under.is_empty() => f.write_str("not calibrated"),
+            Self::Mixed { over, under } if under.is_empty() => {
                 write!(f, "overconfident at confidences {}, but not on average", around(over))
             }
-            Self::Mixed { over: None, under: Some(under) } => {
+            Self::Mixed { over, under } if over.is_empty() => {
                 write!(f, "underconfident at confidences {}, but not on average", around(under))
             }
-            Self::Mixed { over: None, under: None } => f.write_str("not calibrated"),
+            Self::Mixed { over, under } => {
+                write!(f, "overconfident at confidences {} and underconfident {}", around(over), around(under))
+            }
         }
     }
 }
@@ -230,6 +239,12 @@ mod tests {
         assert_eq!(
             text.as_deref(),
             Some("overconfident at confidences from 0.95 to 0.99 and underconfident from 0.50 to 0.60")
+        );
+        // Underconfident on both sides of where it is overconfident: three ranges that do not overlap.
+        let around = model(&[[0.45, 0.55], [0.52, 0.42], [0.57, 0.47], [0.7, 0.8], [0.9, 0.98]]);
+        assert_eq!(
+            around.miscalibration().map(|found| found.to_string()).as_deref(),
+            Some("overconfident at confidences from 0.52 to 0.57 and underconfident around 0.45 and from 0.70 to 0.90")
         );
         let over = model(&[[0.6, 0.52], [0.8, 0.7], [0.9, 0.91]]);
         assert_eq!(over.miscalibration(), Some(Miscalibration::Overconfident));

@@ -75,18 +75,24 @@ impl Difference {
         self.differing_rows < MIN_DIFFERING_ROWS
     }
 
-    /// Whether the policy costs less or more than the baseline, by the 95 % interval widened by what the labels leave unidentified. `None` if
-    /// the sign is uncertain, or the policies differ on too few rows for an interval.
+    /// The 95 % interval widened by what the labels leave unidentified, by which [`Self::certain_sign`] judges; `None` without a standard
+    /// error.
+    #[must_use]
+    pub fn range(&self) -> Option<[f64; 2]> {
+        let open = self.identified.map_or([0.0; 2], |ends| ends.map(|end| end - self.estimate));
+        self.interval.map(|[low, high]| [low + open[0], high + open[1]])
+    }
+
+    /// Whether the policy costs less or more than the baseline, by the whole [range](Self::range). `None` if the sign is uncertain, or the policies differ on too few rows for an interval.
     #[must_use]
     pub fn certain_sign(&self) -> Option<Ordering> {
         if self.rests_on_few_rows() {
             return None;
         }
-        let open = self.identified.map_or([0.0; 2], |ends| ends.map(|end| end - self.estimate));
-        let [low, high] = self.interval?;
-        if high + open[1] < 0.0 {
+        let [low, high] = self.range()?;
+        if high < 0.0 {
             Some(Ordering::Less)
-        } else if low + open[0] > 0.0 {
+        } else if low > 0.0 {
             Some(Ordering::Greater)
         } else {
             None

@@ -1,6 +1,7 @@
 //! The result of an evaluation on held-out rows.
 
 use super::Saving;
+use crate::number::is_wide_beside;
 use crate::policy::Surcharge;
 use crate::task::{Named, TaskSummary};
 
@@ -143,6 +144,25 @@ impl Evaluation {
     #[must_use]
     pub fn best_costs(&self) -> &Named<f64> {
         self.corrected_cost.as_ref().filter(|_| self.is_corrected()).unwrap_or(&self.mean_cost)
+    }
+
+    /// The bounds on a rule's corrected cost that labels identify, if they are wide beside its standard error.
+    #[must_use]
+    pub fn open_interval(&self, name: &str) -> Option<[f64; 2]> {
+        let ends = self.corrected_identified.get(name).copied().filter(|_| self.is_corrected())?;
+        let error = self.best_standard_error().get(name).copied().flatten().unwrap_or(f64::NAN);
+        Some(ends).filter(|ends| self.is_identified(name) && is_wide_beside(*ends, error))
+    }
+
+    /// The bounds on the corrected regret against the best possible per query that labels identify with infinitely many rows: the policy's
+    /// cost minus the bounds of `pointwise-optimal`. No policy costs less than the best possible, so a negative end is zero. `None` if the
+    /// bounds of the best possible cost are not known.
+    #[must_use]
+    pub fn identified_regret(&self) -> Option<[f64; 2]> {
+        let &[least, most] = self.corrected_identified.get("pointwise-optimal").filter(|_| self.is_corrected())?;
+        let &cost = self.best_costs().get("router")?;
+        let [low, high] = self.corrected_identified.get("router").copied().unwrap_or([cost; 2]);
+        Some([low - most, high - least].map(|end| end.max(0.0)))
     }
 
     /// The corrected regrets if there are any, otherwise the plain ones.

@@ -64,6 +64,19 @@ impl Router {
         if seen as f64 > by_chance * table.rows() as f64 { seen } else { 0 }
     }
 
+    /// Whether a table appears to be the one that the router was calibrated on: it has at least half of the router's items. If the partition
+    /// was learned from labels, other items of such a table shaped the cells and are not among the router's rows.
+    #[must_use]
+    pub fn has_most_items_in(&self, table: &Table) -> bool {
+        let mut own = self.predictions();
+        own.retain(|_, rows| *rows == 1);
+        let unique = own.len();
+        for row in 0..table.rows() {
+            own.remove(&prediction(table, row));
+        }
+        unique >= MIN_UNIQUE_ROWS && 2 * own.len() <= unique
+    }
+
     /// The number of calibration rows with each prediction.
     fn predictions(&self) -> HashMap<Prediction, usize> {
         let mut own: HashMap<Prediction, usize> = HashMap::new();

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use pointsman::Diagnosis;
+use pointsman::diagnose::Annotator;
 use pointsman_report::{annotators_answer, flags_in_words, sparse_cells};
 
 use super::between;
@@ -13,6 +14,9 @@ use crate::render::{entry, heading, paragraph};
 
 /// The largest number of rows in a list.
 const MAX_LISTED: usize = 10;
+
+/// The largest number of annotators in a list.
+const MAX_ANNOTATORS: usize = 20;
 
 /// Prints the numbers of labels, cells and rows, and compares partitions.
 pub(super) fn print_counts(out: &mut impl Write, diagnosis: &Diagnosis) -> io::Result<()> {
@@ -132,7 +136,11 @@ fn print_sensitivity(out: &mut impl Write, diagnosis: &Diagnosis) -> io::Result<
         text += &match sensitivity.cells.len() {
             0 if diagnosis.task.routes.is_empty() && diagnosis.task.abstain.is_none() => ".".to_owned(),
             0 => ", and no cell's action would change.".to_owned(),
-            n => format!(", and the action of {} would change:", counted(n, "cell", "cells")),
+            n => format!(
+                ", and the action of {} of the partition {} would change:",
+                counted(n, "cell", "cells"),
+                sensitivity.partition
+            ),
         };
     }
     paragraph(&mut *out, 2, &text)?;
@@ -143,44 +151,46 @@ fn print_sensitivity(out: &mut impl Write, diagnosis: &Diagnosis) -> io::Result<
             grid.row(cells.map(|text| (text.clone(), PLAIN)));
         }
         grid.write(&mut *out)?;
-        note_more(&mut *out, sensitivity.cells.len())?;
+        note_more(&mut *out, sensitivity.cells.len(), MAX_LISTED)?;
     }
     let remark = "Annotators can be tested where they are named: give --annotations a file with a column annotator beside id and label, \
                   its rows in the order of labelling.";
     paragraph(out, 2, &format!("{DIM}{remark}{DIM:#}"))
 }
 
-/// Prints the annotators with flags.
+/// Prints the annotators: those with flags first, then by their deviation.
 fn print_annotators(out: &mut impl Write, diagnosis: &Diagnosis) -> io::Result<()> {
     let all = &diagnosis.annotators;
     let flagged = all.iter().filter(|one| !one.flags.is_empty()).count();
-    let means = if flagged > 0 { " Means over the items, near zero for independent labels:" } else { "" };
+    let means = " Means over the items, near zero for independent labels:";
     paragraph(&mut *out, 2, &(annotators_answer(diagnosis) + means))?;
-    if flagged == 0 {
-        return Ok(());
+    let mut sorted: Vec<&Annotator> = all.iter().collect();
+    // All of them stay in alphabetical order, unless the list ends before the last.
+    if all.len() > MAX_ANNOTATORS {
+        sorted.sort_by(|a, b| b.deviation().total_cmp(&a.deviation()));
     }
-    let mut grid = Grid::new()
-        .text("annotator")
-        .numbers(["labels", "agreement", "follows", "model"])
-        .text("what chance does not explain");
-    for one in all.iter().filter(|one| !one.flags.is_empty()).take(MAX_LISTED) {
+    sorted.sort_by_key(|one| one.flags.is_empty());
+    let mut grid = Grid::new().text("annotator").numbers(["labels", "agreement", "± s.e.", "follows", "model"]);
+    grid = grid.text(if flagged > 0 { "what chance does not explain" } else { "" });
+    for one in sorted.into_iter().take(MAX_ANNOTATORS) {
         grid.row([
-            (one.annotator.clone(), BOLD),
+            (one.annotator.clone(), if one.flags.is_empty() { PLAIN } else { BOLD }),
             (count(one.votes), PLAIN),
             (maybe(one.agreement, 3), PLAIN),
+            (maybe(one.agreement_standard_error, 3), DIM),
             (maybe(one.follows, 3), PLAIN),
             (maybe(one.model, 3), PLAIN),
             (flags_in_words(one), WARN),
         ]);
     }
     grid.write(&mut *out)?;
-    note_more(out, flagged)
+    note_more(out, all.len(), MAX_ANNOTATORS)
 }
 
 /// Prints how many are not listed.
-fn note_more(out: &mut impl Write, all: usize) -> io::Result<()> {
-    if all <= MAX_LISTED {
+fn note_more(out: &mut impl Write, all: usize, listed: usize) -> io::Result<()> {
+    if all <= listed {
         return Ok(());
     }
-    paragraph(out, 2, &format!("{DIM}and {} more, in --json{DIM:#}", count(all - MAX_LISTED)))
+    paragraph(out, 2, &format!("{DIM}and {} more, in --json{DIM:#}", count(all - listed)))
 }

@@ -1,6 +1,6 @@
 //! Which annotators' labels should be left out.
 
-use super::statistics::{AnnotatorStatistics, Suspicion};
+use super::statistics::{AnnotatorStatistics, Suspicion, TOLERANCE};
 use super::{Annotations, NamedLabel};
 use crate::error::{Error, Result, TableError, ValueError};
 use crate::parallel::prelude::*;
@@ -27,6 +27,10 @@ pub struct Annotator {
     pub votes: usize,
     /// The excess of agreement with others over their agreement among themselves; unknown without items of three labels.
     pub agreement: Option<f64>,
+    /// The standard error of the excess of agreement; unknown with fewer than two such items.
+    pub agreement_standard_error: Option<f64>,
+    /// About the smallest excess or lack of agreement that these labels could have shown; unknown if no difference could have.
+    pub smallest_shown_difference: Option<f64>,
     /// The excess of agreement with the previous label over the agreement of others among themselves; unknown if always first.
     pub follows: Option<f64>,
     /// The excess of labels that are the model's top class over the labels of others; unknown if always alone.
@@ -37,6 +41,13 @@ pub struct Annotator {
 }
 
 impl Annotator {
+    /// The excess or lack of agreement in standard errors; zero if it is unknown.
+    #[must_use]
+    pub fn deviation(&self) -> f64 {
+        let known = self.agreement.zip(self.agreement_standard_error.filter(|error| *error > 0.0));
+        known.map_or(0.0, |(agreement, error)| (agreement / error).abs())
+    }
+
     /// Whether the annotator agrees with the others less than expected and nothing shows dependence on a label before or on the model.
     #[must_use]
     pub fn differs_by_noise_only(&self) -> bool {
@@ -106,7 +117,7 @@ impl AnnotatorCheck {
             let present: Vec<usize> = (0..names.len()).filter(|&annotator| !is_left_out[annotator]).collect();
             let examined: Vec<Examined> = present.par_iter().map(|&annotator| examine(annotator)).collect();
             for (&annotator, result) in present.iter().zip(&examined) {
-                last[annotator] = Some(result.report(&names[annotator], places[annotator].len(), classes));
+                last[annotator] = Some(result.report(&names[annotator], places[annotator].len(), classes, threshold));
             }
             // Ties go to the first name in alphabetical order.
             let worst =
@@ -127,11 +138,16 @@ impl Examined {
         self.suspicions.iter().filter(counts).map(|(_, evidence)| *evidence).reduce(f64::max)
     }
 
-    fn report(&self, name: &str, votes: usize, classes: &[String]) -> Annotator {
+    fn report(&self, name: &str, votes: usize, classes: &[String], threshold: f64) -> Annotator {
+        let agreement = &self.statistics.agreement;
+        let deviation = standard_deviation(agreement);
         Annotator {
             annotator: name.to_owned(),
             votes,
-            agreement: mean(&self.statistics.agreement),
+            agreement: mean(agreement),
+            agreement_standard_error: deviation.map(|deviation| deviation / (agreement.len() as f64).sqrt()),
+            smallest_shown_difference: deviation
+                .and_then(|deviation| smallest_shown_difference(deviation, agreement.len(), threshold)),
             follows: mean(&self.statistics.follows),
             model: mean(&self.statistics.model),
             flags: self.suspicions.iter().map(|(suspicion, _)| suspicion.name(classes)).collect(),
@@ -145,6 +161,21 @@ fn common_classes(labels: &[NamedLabel], classes: usize) -> Vec<u32> {
     labels.iter().for_each(|label| counts[label.class as usize] += 1);
     let is_common = |&class: &u32| counts[class as usize] as f64 >= MIN_CLASS_SHARE * labels.len() as f64;
     (0..classes as u32).filter(is_common).collect()
+}
+
+/// The standard deviation; `None` for fewer than two values.
+fn standard_deviation(values: &[f64]) -> Option<f64> {
+    let center = mean(values).filter(|_| values.len() > 1)?;
+    let squares: Vec<f64> = values.iter().map(|value| (value - center).powi(2)).collect();
+    mean(&squares).map(|variance| (variance * values.len() as f64 / (values.len() - 1) as f64).sqrt())
+}
+
+/// About the smallest mean whose evidence reaches a threshold, from the growth of the best constant bet: n g² / (2 (σ² + g²)) for a mean
+/// that exceeds the tolerance by g. `None` if there are too few values for any mean.
+fn smallest_shown_difference(deviation: f64, values: usize, threshold: f64) -> Option<f64> {
+    let spare = values as f64 - 2.0 * threshold;
+    let difference = TOLERANCE + deviation * (2.0 * threshold / spare).sqrt();
+    (spare > 0.0 && difference <= 1.0).then_some(difference)
 }
 
 /// The mean, summed in ascending order so that it does not depend on the order of items; `None` without values.

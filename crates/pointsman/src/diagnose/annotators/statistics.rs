@@ -16,7 +16,7 @@ use super::{Annotations, NamedLabel};
 use crate::certify::EProcess;
 
 /// Means within this distance of zero are accepted.
-const TOLERANCE: f64 = 0.05;
+pub(super) const TOLERANCE: f64 = 0.05;
 
 /// The statistics of one annotator, item by item.
 #[derive(Debug, Clone, PartialEq)]

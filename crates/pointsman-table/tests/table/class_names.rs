@@ -1,0 +1,141 @@
+//! Names of classes in columns: answers of other models, and one label per column.
+
+use std::num::NonZero;
+
+use pointsman_table::{Need, ReadOptions, read_frame};
+
+use crate::support::Folder;
+
+fn options(columns: &str, filters: &[&str]) -> ReadOptions {
+    ReadOptions {
+        columns: columns.parse().unwrap(),
+        filters: filters.iter().map(|filter| filter.parse().unwrap()).collect(),
+        ..ReadOptions::default()
+    }
+}
+
+/// The answers of the only oracle in `text`, by the name of a file of its format.
+fn oracle(name: &str, text: &str, options: &ReadOptions) -> Result<(String, Vec<f64>), String> {
+    let folder = Folder::new();
+    let table = read_frame(folder.file(name, text), options).map_err(|error| error.to_string())?.table;
+    let mut oracles = table.oracles();
+    let (oracle, answers) = oracles.next().ok_or("no oracle")?;
+    assert!(oracles.next().is_none());
+    Ok((oracle.to_owned(), answers.to_vec()))
+}
+
+#[test]
+fn answers_may_be_one_class_per_row() {
+    let csv = |column: &str| format!("prob_cat,prob_big dog,{column}\n1,0, big dog \n0,1,cat\n");
+    let jsonl = |first: &str, second: &str| {
+        format!(
+            "{{\"probs\":{{\"cat\":1,\"big dog\":0}},{first}}}\n{{\"probs\":{{\"cat\":0,\"big dog\":1}},{second}}}\n"
+        )
+    };
+    let cases = [
+        ("a.csv", csv("llm_answer"), "oracles=llm_answer", "llm_answer"),
+        ("a.csv", csv("oracle_llm"), "", "llm"),
+        ("a.csv", csv("answer_llm"), "oracles=answer_", "llm"),
+        ("a.jsonl", jsonl("\"said\":\"big dog\"", "\"said\":\"cat\""), "oracles=said", "said"),
+        ("a.jsonl", jsonl("\"oracle_llm\":\"big dog\"", "\"oracle_llm\":\"cat\""), "", "llm"),
+        ("a.jsonl", jsonl("\"oracles\":{\"llm\":\"big dog\"}", "\"oracles\":{\"llm\":\"cat\"}"), "", "llm"),
+    ];
+    for (name, text, columns, model) in cases {
+        let (oracle, answers) = oracle(name, &text, &options(columns, &[])).unwrap_or_else(|e| panic!("{text}: {e}"));
+        assert_eq!((oracle.as_str(), answers.as_slice()), (model, &[0.0, 1.0, 1.0, 0.0][..]), "{text}");
+    }
+    // A column that holds something else is no oracle.
+    let other = csv("oracle_version").replace("cat\n", "v2\n").replace(" big dog \n", "v1\n");
+    assert_eq!(oracle("a.csv", &other, &options("", &[])), Err("no oracle".to_owned()));
+}
+
+#[test]
+fn answers_that_are_no_class_are_refused_by_row_and_value() {
+    let csv = "prob_cat,prob_dog,llm\n1,0,cat\n0,1,dgo\n";
+    let jsonl = "{\"probs\":{\"cat\":1,\"dog\":0},\"oracles\":{\"llm\":\"cat\"}}\n\
+                 {\"probs\":{\"cat\":0,\"dog\":1},\"oracles\":{\"llm\":\"Dog\"}}\n";
+    for (name, text, columns, column) in [
+        ("a.csv", csv.replace("dgo", "Dog"), "oracles=llm", "column llm"),
+        ("a.jsonl", jsonl.to_owned(), "", "column oracles.llm"),
+    ] {
+        let error = oracle(name, &text, &options(columns, &[])).unwrap_err();
+        let part = "answer \"Dog\" is not among the classes (cat, dog): did you mean \"dog\"?";
+        assert!(error.contains("row 2") && error.contains(column) && error.contains(part), "{error}");
+    }
+    let error = oracle("a.csv", csv, &options("oracles=llm", &[])).unwrap_err();
+    assert!(error.contains("answer \"dgo\" is not among the classes"), "{error}");
+}
+
+/// The filter that the message names keeps the other rows, wherever the answers are.
+#[test]
+fn the_filter_in_the_message_on_a_missing_answer_works() {
+    let csv = "id,prob_a,prob_b,llm\n1,1,0,\n2,1,0,a\n3,1,0,b\n".to_owned();
+    let probs = "\"probs\":{\"a\":1,\"b\":0}";
+    let line = |answer: &str| format!("{{{probs}{answer}}}\n");
+    let rows = |answers: [&str; 3]| answers.map(line).concat();
+    let answers = ["", ",\"oracles\":{\"llm\":\"a\"}", ",\"oracles\":{\"llm\":\"b\"}"];
+    let maps = ["", ",\"oracles\":{\"llm\":{\"a\":1}}", ",\"oracles\":{\"llm\":{\"b\":1}}"];
+    let turned = |[a, b, c]: [&'static str; 3]| [b, a, c];
+    let cases = [
+        ("a.csv", csv, "oracles=llm", "llm!="),
+        ("late.jsonl", rows(answers), "", "oracles.llm!="),
+        ("maps.jsonl", rows(maps), "", "oracles.llm!="),
+        ("gap.jsonl", rows(turned(answers)), "", "oracles.llm!="),
+        ("map_gap.jsonl", rows(turned(maps)), "", "oracles.llm!="),
+        ("null.jsonl", rows([",\"oracles\":{\"llm\":null}", answers[1], answers[2]]), "", "oracles.llm!="),
+        ("empty.jsonl", rows([",\"said\":\"\"", ",\"said\":\"a\"", ",\"said\":\"b\""]), "oracles=said", "said!="),
+    ];
+    for (name, text, columns, filter) in cases {
+        let error = oracle(name, &text, &options(columns, &[])).unwrap_err();
+        assert!(error.contains(&format!("--where '{filter}'")), "{name}: {error}");
+        let kept = oracle(name, &text, &options(columns, &[filter])).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(kept.1, [1.0, 0.0, 0.0, 1.0], "{name}");
+    }
+    let text = rows(turned(maps));
+    let error = oracle("a.jsonl", &text, &options("", &["oracles=yes"])).unwrap_err();
+    assert!(error.contains("column oracles holds lists or maps") && error.contains("--where 'oracles!='"), "{error}");
+    assert_eq!(oracle("a.jsonl", &text, &options("", &["oracles!="])).unwrap().1.len(), 4);
+}
+
+#[test]
+fn labels_may_be_one_per_column() {
+    let folder = Folder::new();
+    let csv = folder.file("a.csv", "prob_a,prob_b,label_1,label_2,label_3\n1,0,b, a ,b\n0,1,,b,\n");
+    let jsonl = "{\"probs\":{\"a\":1,\"b\":0},\"label_1\":\"b\",\"label_2\":\"a\",\"label_3\":\"b\"}\n\
+                 {\"probs\":{\"a\":0,\"b\":1},\"label_1\":null,\"label_2\":\"b\"}\n";
+    let jsonl = folder.file("a.jsonl", jsonl);
+    for path in [&csv, &jsonl] {
+        let counts = |options: &ReadOptions| {
+            let table = read_frame(path, options).unwrap().table;
+            [0, 1].map(|row| table.votes(row).unwrap().counts().to_vec())
+        };
+        let wanted = ReadOptions { need: Need::Votes, ..options("labels=label_", &[]) };
+        assert_eq!(counts(&wanted), [vec![1, 2], vec![0, 1]], "{}", path.display());
+        let first = ReadOptions { first_labels: NonZero::new(2), ..wanted };
+        assert_eq!(counts(&first), [vec![1, 1], vec![0, 1]], "{}", path.display());
+    }
+    // Without the option, the message names it.
+    let error = read_frame(&csv, &ReadOptions { need: Need::Votes, ..options("", &[]) }).unwrap_err().to_string();
+    assert!(
+        error.contains("label_1, label_2, label_3 hold one label each") && error.contains("--columns labels=label_,"),
+        "{error}"
+    );
+    let wrong = folder.file("b.csv", "prob_a,prob_b,label_1,label_2\n1,0,b,\n0,1,b,B\n");
+    let error = read_frame(&wrong, &options("labels=label_", &[])).unwrap_err().to_string();
+    assert!(error.contains("row 2 (line 3), column label_2: label \"B\" is not among the classes"), "{error}");
+    let empty = folder.file("c.csv", "prob_a,prob_b,label_1,label_2\n1,0,b,\n0,1,,\n");
+    let error = read_frame(&empty, &options("labels=label_", &[])).unwrap_err().to_string();
+    assert!(error.contains("row 2 (line 3), column label_1, label_2"), "{error}");
+}
+
+#[test]
+fn lists_and_maps_under_other_names_are_guessed() {
+    let folder = Folder::new();
+    let row = "{\"id\":1,\"scores\":{\"a\":0.7,\"b\":0.3},\"said\":[\"a\",\"b\"],\"tags\":[\"x\"]}\n";
+    let path = folder.file("a.jsonl", row);
+    let need = |columns: &str| ReadOptions { need: Need::Votes, ..options(columns, &[]) };
+    let error = |options: &ReadOptions| read_frame(&path, options).unwrap_err().to_string();
+    assert!(error(&need("")).contains("if scores are the predictions, give their name: --columns probs=scores,"));
+    assert!(error(&need("probs=scores")).contains("if said are the labels, give their name: --columns labels=said,"));
+    assert_eq!(read_frame(&path, &need("probs=scores,labels=said")).unwrap().table.rows(), 1);
+}
