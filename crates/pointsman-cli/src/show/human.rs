@@ -196,7 +196,7 @@ fn print_legend(out: &mut impl Write, policy: &Policy, factors: &[Factor], ident
     {
         line(
             "low…high",
-            "bounds, since there is one label per item; a second label on some items would separate the two losses",
+            "bounds, since too few items have two labels; a second label on some items would separate the two losses",
         )?;
     }
     Ok(())

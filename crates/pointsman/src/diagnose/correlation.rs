@@ -3,7 +3,7 @@
 use super::crossfit::SPLITS;
 use super::halves::Ordered;
 use crate::error::Result;
-use crate::estimate::{Decomposition, RowLosses, VoteGroups};
+use crate::estimate::{BorrowedLosses, Decomposition, RowLosses, VoteGroups};
 use crate::numeric::weighted::weighted_mean;
 use crate::router::{Mixture, Router};
 use crate::task::Task;
@@ -19,7 +19,7 @@ struct Cell {
 /// estimates cancels.
 pub(super) fn correlation(ordered: &Ordered, router: &Router, task: &Task) -> Result<Option<f64>> {
     let found = router.find_cells(&ordered.rows)?;
-    let none = RowLosses::default();
+    let (none, borrowed) = (RowLosses::default(), BorrowedLosses::fit(&ordered.rows, task.loss()));
     let (mut both, mut total, mut reducible) = (0.0, 0.0, 0.0);
     for split in 0..SPLITS as u64 {
         let [first, second] = ordered.halves(split).map(|(half, _)| {
@@ -33,6 +33,7 @@ pub(super) fn correlation(ordered: &Ordered, router: &Router, task: &Task) -> Re
                     task.chosen_estimator(),
                     None,
                     &none,
+                    borrowed.as_ref(),
                     &mut groups,
                 )
             };

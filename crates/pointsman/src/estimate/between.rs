@@ -23,17 +23,20 @@ pub(crate) fn shrink_tree_cells(
     let Some(first) = leaves.iter().flatten().next() else { return };
     let count = first.oracles.len();
     let spreads: Vec<[f64; 2]> = mixtures.iter().map(|&mixture| spread(mixture, loss, recalibrated)).collect();
-    let total = Shrinkage::fit(leaves, |_| true, |leaf| spreads[leaf][0], |leaf| leaf.total);
+    let all_rows = |leaf: &Decomposition| leaf.effective_rows;
+    let total = Shrinkage::fit(leaves, |_| true, all_rows, |leaf| spreads[leaf][0], |leaf| leaf.total);
     let measured = |place: usize| {
         let values = oracles.measured(place)?;
         let spread = |leaf: usize| variance(mixtures[leaf], |row| values[row]);
-        Some(Shrinkage::fit(leaves, |_| true, spread, |leaf| leaf.oracles[place][0]))
+        Some(Shrinkage::fit(leaves, |_| true, all_rows, spread, |leaf| leaf.oracles[place][0]))
     };
     let measured: Vec<Option<Shrinkage>> = (0..count).map(measured).collect();
     // The bounds of the irreducible loss, then those of each oracle.
     let shrinkages = |counts: fn(&Decomposition) -> bool| {
-        let low = Shrinkage::fit(leaves, counts, |leaf| spreads[leaf][1], |leaf| leaf.irreducible_low);
-        let high = Shrinkage::fit(leaves, counts, |leaf| spreads[leaf][1], |leaf| leaf.irreducible_high);
+        let fit = |end: fn(&Decomposition) -> f64| {
+            Shrinkage::fit(leaves, counts, informative_rows, |leaf| spreads[leaf][1], end)
+        };
+        let (low, high) = (fit(|leaf| leaf.irreducible_low), fit(|leaf| leaf.irreducible_high));
         let strength = low.strength.min(high.strength);
         let towards = |target: f64| Shrinkage { target, strength };
         let of_oracle = |(place, measured): (usize, &Option<Shrinkage>)| match measured {
@@ -43,14 +46,18 @@ pub(crate) fn shrink_tree_cells(
         let own: Vec<[Shrinkage; 2]> = measured.iter().enumerate().map(of_oracle).collect();
         ([low, high].map(|shrinkage| towards(shrinkage.target)), own)
     };
-    let (known, bounded) = (shrinkages(Decomposition::is_known), shrinkages(|_| true));
+    let (known, bounded) = (shrinkages(is_measured), shrinkages(|_| true));
     for leaf in leaves.iter_mut().flatten() {
-        let n = leaf.effective_rows;
-        let ([low, high], own) = if leaf.is_known() { &known } else { &bounded };
+        let (n, informative) = (leaf.effective_rows, informative_rows(leaf));
         leaf.total = total.shrink(n, leaf.total);
-        leaf.irreducible_low = low.shrink(n, leaf.irreducible_low);
-        leaf.irreducible_high = high.shrink(n, leaf.irreducible_high);
-        for (ends, shrinkages) in leaf.oracles.iter_mut().zip(own) {
+        if leaf.is_known() && !is_measured(leaf) {
+            continue;
+        }
+        let ([low, high], own) = if leaf.is_known() { &known } else { &bounded };
+        leaf.irreducible_low = low.shrink(informative, leaf.irreducible_low);
+        leaf.irreducible_high = high.shrink(informative, leaf.irreducible_high);
+        for ((ends, shrinkages), measured) in leaf.oracles.iter_mut().zip(own).zip(&measured) {
+            let n = if measured.is_some() { n } else { informative };
             ends.iter_mut().zip(shrinkages).for_each(|(end, shrinkage)| *end = shrinkage.shrink(n, *end));
         }
     }
@@ -69,6 +76,7 @@ impl Shrinkage {
     fn fit(
         leaves: &[Option<Decomposition>],
         counts: fn(&Decomposition) -> bool,
+        effective_rows: fn(&Decomposition) -> f64,
         spread: impl Fn(usize) -> f64,
         value: impl Fn(&Decomposition) -> f64,
     ) -> Self {
@@ -76,7 +84,7 @@ impl Shrinkage {
         let (mut rows, mut squares, mut count, mut within, mut between) = (0.0, 0.0, 0.0, 0.0, 0.0);
         let there = leaves.iter().enumerate().filter_map(|(place, leaf)| Some((place, leaf.as_ref()?)));
         for (place, leaf) in there.filter(|(_, leaf)| counts(leaf)) {
-            let n = leaf.effective_rows;
+            let n = effective_rows(leaf);
             rows += n;
             squares += n * n;
             count += 1.0;
@@ -104,6 +112,17 @@ impl Shrinkage {
     }
 }
 
+/// Whether a leaf's irreducible loss is known from its own rows, not only borrowed.
+fn is_measured(leaf: &Decomposition) -> bool {
+    leaf.is_known() && leaf.paired_rows > 0
+}
+
+/// The effective number of rows that determine a leaf's irreducible loss: those with several labels if it is known.
+fn informative_rows(leaf: &Decomposition) -> f64 {
+    let part = if leaf.is_known() { leaf.paired_rows as f64 / leaf.rows as f64 } else { 1.0 };
+    part * leaf.effective_rows
+}
+
 /// The mean over all rows of the leaves for which `counts` is true.
 fn centre(
     leaves: &[Option<Decomposition>],
@@ -121,7 +140,7 @@ fn variance(mixture: Mixture<'_>, value: impl Fn(usize) -> f64) -> f64 {
     sums.variance()
 }
 
-/// The variance of the rows' total and irreducible losses within a leaf.
+/// The variance of the rows' total and irreducible losses within a leaf, the latter of rows with several labels, if there are any.
 fn spread(mixture: Mixture<'_>, loss: &Loss, recalibrated: bool) -> [f64; 2] {
     let Some(moments) = Moments::from_mixture(mixture) else { return [0.0; 2] };
     let classes = moments.mean.len();
@@ -137,7 +156,10 @@ fn spread(mixture: Mixture<'_>, loss: &Loss, recalibrated: bool) -> [f64; 2] {
         }
         loss.losses_into(&point, &mut losses);
         moments.shrink_into(votes, &mean, &mut point);
-        sums.iter_mut().zip([dot(&mean, &losses), loss.entropy(&point)]).for_each(|(sums, x)| sums.add(weight, x));
+        sums[0].add(weight, dot(&mean, &losses));
+        if votes.k() >= 2 || moments.paired_rows == 0 {
+            sums[1].add(weight, loss.entropy(&point));
+        }
     }
     sums.map(|sums| sums.variance())
 }

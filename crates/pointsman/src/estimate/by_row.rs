@@ -16,7 +16,8 @@
 //! A second correction multiplies G(ȳ) by a factor of the group, the entropy of the shrunk snapshot means over that of the snapshot means.
 //! The difference between the two shows how much the labels leave open.
 //!
-//! A row with one label has the mean of its group, moved by what its features tell (`single_labels`).
+//! A row with one label has the mean of the rows with several labels in its group, moved by what its features tell (`single_labels`). Groups
+//! are formed so that each has enough rows with several labels.
 
 use std::collections::BTreeMap;
 
@@ -30,11 +31,12 @@ use super::single_labels::shifts_of_single_labels;
 use super::vote_groups::VoteGroup;
 use crate::loss::{Loss, Shape};
 use crate::numeric::mix::{class_at, mix, uniform};
+use crate::numeric::weighted::weighted_mean;
 use crate::parallel::prelude::*;
 use crate::table::Table;
 use crate::table::votes::Votes;
 
-/// Rows of similar confidence per group.
+/// Rows of similar confidence per group, counting those with several labels.
 const ROWS_PER_GROUP: usize = 60;
 
 /// The largest number of groups, over all rows or per top class.
@@ -68,7 +70,9 @@ pub(crate) struct RowEstimates {
     /// Whether the labels of every group separate noise from error; otherwise some groups use the concentration of all rows.
     pub(crate) all_identified: bool,
     groups: Vec<Group>,
-    group_of_row: Vec<u32>,
+    pub(super) group_of_row: Vec<u32>,
+    /// The mean irreducible loss of the rows with several labels in each group.
+    pub(super) means: Vec<f64>,
 }
 
 /// Rows of similar confidence.
@@ -92,8 +96,8 @@ struct Item {
 }
 
 impl RowEstimates {
-    /// Estimates the irreducible loss of each row; `None` if the table has no votes, or the labels of most rows do not separate noise from
-    /// error.
+    /// Estimates the irreducible loss of each row; `None` if the table has no votes, or too few rows have several labels to separate noise
+    /// from error.
     pub(crate) fn fit(table: &Table, loss: &Loss) -> Option<Self> {
         if !table.has_votes() || table.rows() == 0 {
             return None;
@@ -113,8 +117,11 @@ impl RowEstimates {
             all_identified: groups.iter().all(|group| group.moments.identified),
             groups,
             group_of_row,
+            means: Vec::with_capacity(count),
         };
-        for (rows, values) in members.iter().zip(found) {
+        for (rows, mut values) in members.iter().zip(found) {
+            let mean = fill_in_single_labels(table, rows, &mut values);
+            estimates.means.push(mean);
             for (&row, [value, alternative]) in rows.iter().zip(values) {
                 estimates.irreducible[row as usize] = value;
                 estimates.alternative[row as usize] = alternative;
@@ -147,6 +154,27 @@ impl RowEstimates {
     }
 }
 
+/// Gives the rows of a group with one label the mean values of those with several, and returns the mean of the first value. Without rows of
+/// several labels the values stay, and the mean is that of the others.
+fn fill_in_single_labels(table: &Table, rows: &[u32], values: &mut [[f64; 2]]) -> f64 {
+    let is_paired: Vec<bool> = rows.iter().map(|&row| has_several_labels(table, row)).collect();
+    let has_pairs = is_paired.contains(&true);
+    let counted = || (0..rows.len()).filter(|&place| is_paired[place] || !has_pairs);
+    let mean =
+        |value: usize| weighted_mean(counted().map(|place| (table.weight(rows[place] as usize), values[place][value])));
+    let means = [mean(0), mean(1)];
+    if means[0].is_finite() && has_pairs {
+        let singles = values.iter_mut().zip(&is_paired).filter(|(_, is_paired)| !**is_paired);
+        singles.for_each(|(values, _)| *values = means);
+    }
+    means[0]
+}
+
+/// Whether a row has two labels or more, which separate noise from error.
+pub(super) fn has_several_labels(table: &Table, row: u32) -> bool {
+    table.votes(row as usize).is_some_and(|votes| votes.k() >= 2)
+}
+
 /// Dirichlet laws of p* among rows of similar score, around their mean votes, with classes in the order of each row's prediction.
 #[derive(Debug, Clone)]
 pub(crate) struct RowLaws {
@@ -156,9 +184,10 @@ pub(crate) struct RowLaws {
 
 impl RowLaws {
     /// Fits one law per group of consecutive rows of `order`, the table's rows sorted by a score that does not depend on their labels.
-    /// `None` if the labels of most rows do not separate noise from error.
+    /// `None` if too few rows have several labels to separate noise from error.
     pub(crate) fn fit(table: &Table, order: &[u32]) -> Option<Self> {
-        let count = (order.len() / ROWS_PER_GROUP).clamp(1, MAX_LAWS);
+        let paired = order.iter().filter(|&&row| has_several_labels(table, row)).count();
+        let count = (paired / ROWS_PER_GROUP).clamp(1, MAX_LAWS);
         let members: Vec<Vec<u32>> = (0..count)
             .map(|group| order[group * order.len() / count..(group + 1) * order.len() / count].to_vec())
             .collect();
@@ -217,18 +246,22 @@ fn ranks_of_classes(table: &Table) -> Vec<u32> {
     ranks
 }
 
-/// The group of each row and the number of groups. Groups have similar confidence and, with `by_class` and enough rows, one top class.
+/// The group of each row and the number of groups. Groups have similar confidence and, with `by_class` and enough rows, one top class. Each has
+/// about equally many rows with several labels.
 fn groups_of_rows(table: &Table, by_class: bool) -> (Vec<u32>, usize) {
     let classes = table.classes().len();
+    let rows = 0..table.rows() as u32;
+    let paired: Vec<_> =
+        rows.filter(|&row| has_several_labels(table, row)).map(|row| table.peak(row as usize)).collect();
     let mut rows_of_class = vec![0_usize; classes];
-    table.peaks().iter().for_each(|peak| rows_of_class[peak.class as usize] += 1);
+    paired.iter().for_each(|peak| rows_of_class[peak.class as usize] += 1);
     // Classes with few rows share the last list.
     let set = |class: u32| {
         let own = by_class && rows_of_class[class as usize] >= ROWS_PER_GROUP;
         if own { class as usize } else { classes }
     };
     let mut confidences = vec![Vec::new(); classes + 1];
-    table.peaks().iter().for_each(|peak| confidences[set(peak.class)].push(peak.confidence));
+    paired.iter().for_each(|peak| confidences[set(peak.class)].push(peak.confidence));
     let (mut edges, mut first, mut count) = (Vec::new(), Vec::new(), 0);
     for confidences in &mut confidences {
         confidences.sort_by(f64::total_cmp);
@@ -238,7 +271,7 @@ fn groups_of_rows(table: &Table, by_class: bool) -> (Vec<u32>, usize) {
         inner.dedup();
         inner.retain(|edge| confidences.first().is_some_and(|least| edge > least));
         first.push(count);
-        count += if n > 0 { inner.len() + 1 } else { 0 };
+        count += inner.len() + 1;
         edges.push(inner);
     }
     let group = |peak: &crate::table::simplex::Peak| {
@@ -248,17 +281,13 @@ fn groups_of_rows(table: &Table, by_class: bool) -> (Vec<u32>, usize) {
     (table.peaks().iter().map(group).collect(), count)
 }
 
-/// The moments of each group. Groups whose labels do not separate noise from error use the concentration of all rows. `None` if most groups
-/// do.
+/// The moments of each group. Groups whose labels do not separate noise from error use the concentration of all rows. `None` if those of all
+/// rows do not.
 fn groups_of_members(table: &Table, ranks: &[u32], members: &[Vec<u32>]) -> Option<Vec<Group>> {
     let all: Vec<u32> = (0..table.rows() as u32).collect();
-    let whole = ranked_moments(table, ranks, &all)?;
+    let whole = ranked_moments(table, ranks, &all).filter(|whole| whole.identified)?;
     let found: Vec<Moments> =
         members.par_iter().map(|rows| ranked_moments(table, ranks, rows).unwrap_or_else(|| whole.clone())).collect();
-    let known: f64 = found.iter().filter(|moments| moments.identified).map(|moments| moments.weight).sum();
-    if known < 0.5 * whole.weight {
-        return None;
-    }
     let group = |moments: Moments| Group { moments: moments.or_concentration_of(&whole) };
     Some(found.into_iter().map(group).collect())
 }

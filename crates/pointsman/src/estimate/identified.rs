@@ -18,7 +18,7 @@ use super::by_row::{is_symmetric, ranking};
 use super::moments::Moments;
 use super::npmle::{Law, STEPS, Start, entropy_term};
 use super::vote_groups::{VoteGroup, weighted_distinct_votes};
-use super::{Enclosure, certain_loss};
+use super::{Enclosure, certain_loss, paired_rows};
 use crate::loss::{Loss, Shape};
 use crate::numeric::linear;
 use crate::router::Mixture;
@@ -37,8 +37,11 @@ const MIN_LABELS_PER_CLASS: f64 = 20.0;
 /// Distinct vote vectors with the weight of their rows.
 type Groups<'a> = [(&'a [u32], f64)];
 
-/// The bounds on the irreducible loss of a mixture that its labels identify; `None` if it has no rows.
-pub(crate) fn identified(mixture: Mixture<'_>, loss: &Loss) -> Option<[f64; 2]> {
+/// The bounds on the irreducible loss of a mixture that its labels identify; `None` if it has no rows. If the loss is `known`, rows with several
+/// labels determine it, and rows with one do not widen the bounds.
+pub(crate) fn identified(mixture: Mixture<'_>, loss: &Loss, known: bool) -> Option<[f64; 2]> {
+    let paired = if known { paired_rows(mixture) } else { Vec::new() };
+    let mixture = if paired.is_empty() { mixture } else { Mixture::of_rows(mixture.table(), &paired) };
     Some(ends(&weighted_distinct_votes(mixture), &Moments::from_mixture(mixture)?, loss))
 }
 
@@ -48,6 +51,8 @@ pub(crate) fn identified(mixture: Mixture<'_>, loss: &Loss) -> Option<[f64; 2]> 
 pub(crate) struct RowVotes {
     distinct: Vec<Vec<u32>>,
     of_row: Vec<u32>,
+    /// The fewest labels of a row that counts: two if enough rows of the table have them.
+    min_labels: u64,
 }
 
 impl RowVotes {
@@ -70,17 +75,20 @@ impl RowVotes {
         distinct.sort_unstable();
         distinct.dedup();
         let of_row = rows.iter().map(|votes| distinct.binary_search(votes).unwrap_or(0) as u32).collect();
-        Some(Self { distinct, of_row })
+        let whole = Moments::from_mixture(Mixture::all_rows_of(table))?;
+        Some(Self { distinct, of_row, min_labels: if whole.identified { 2 } else { 1 } })
     }
 
-    /// The bounds on the weighted mean irreducible loss of some rows that their labels identify; `None` if their weight is zero.
+    /// The bounds on the weighted mean irreducible loss of some rows that their labels identify; `None` if none of them has enough labels and
+    /// weight.
     pub(crate) fn identified(&self, weights: impl Iterator<Item = (usize, f64)>, loss: &Loss) -> Option<[f64; 2]> {
         let mut sums = BTreeMap::<u32, [f64; 2]>::new();
-        for (row, weight) in weights.filter(|(_, weight)| *weight > 0.0) {
+        let counts = |place: &u32| self.distinct[*place as usize].as_slice();
+        let has_enough = |row: usize| Votes::new(counts(&self.of_row[row])).k() >= self.min_labels;
+        for (row, weight) in weights.filter(|&(row, weight)| weight > 0.0 && has_enough(row)) {
             let sums = sums.entry(self.of_row[row]).or_default();
             *sums = [sums[0] + weight, sums[1] + weight * weight];
         }
-        let counts = |place: &u32| self.distinct[*place as usize].as_slice();
         let group = |(place, &[weight, squares]): (&u32, &[f64; 2])| VoteGroup {
             votes: Votes::new(counts(place)),
             weight,

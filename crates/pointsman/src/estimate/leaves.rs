@@ -11,7 +11,7 @@
 //! the size of the variance exceeds the spread of the snapshot means, where the factor of the shrunk points is capped at one.
 
 use super::vote_entropies::{PointBuffers, VoteEntropies};
-use super::{Slopes, VoteGroups};
+use super::{BorrowedLosses, Slopes, VoteGroups};
 use crate::loss::{Loss, SelfEstimate};
 use crate::parallel::prelude::*;
 use crate::partition::forest::{LeafStatistics, TreeLeaves, VoteRun};
@@ -23,6 +23,7 @@ pub(crate) struct LeafEstimator<'a> {
     table: &'a Table,
     predictions: Vec<PredictionLoss>,
     vote_entropies: VoteEntropies<'a>,
+    borrowed: Option<&'a BorrowedLosses>,
 }
 
 /// The loss of a row's prediction by the row's labels, and its self-estimate.
@@ -45,10 +46,15 @@ pub(crate) struct LeafBuffers {
 }
 
 impl<'a> LeafEstimator<'a> {
-    pub(crate) fn new(table: &'a Table, loss: &'a Loss, estimator: Estimator) -> Self {
+    pub(crate) fn new(
+        table: &'a Table,
+        loss: &'a Loss,
+        estimator: Estimator,
+        borrowed: Option<&'a BorrowedLosses>,
+    ) -> Self {
         let (predictions, vote_entropies) =
             (prediction_losses(table, loss), VoteEntropies::new(table, loss, estimator));
-        Self { table, predictions, vote_entropies }
+        Self { table, predictions, vote_entropies, borrowed }
     }
 
     pub(crate) fn weight(&self, row: usize) -> f64 {
@@ -121,7 +127,7 @@ impl<'a> LeafEstimator<'a> {
         }
         let LeafBuffers { runs, points, .. } = buffers;
         self.vote_entropies.vote_vectors.find_runs(rows, runs);
-        (total / weight, self.vote_entropies.of_runs(runs.iter().copied(), None, points))
+        (total / weight, self.irreducible_of_runs(rows, runs, points))
     }
 
     /// Both ends of the irreducible loss of a leaf of a tree.
@@ -133,6 +139,10 @@ impl<'a> LeafEstimator<'a> {
         buffers: &mut LeafBuffers,
     ) -> [f64; 2] {
         let (shrunk, LeafBuffers { runs, points, .. }) = (statistics.shrunk(leaf), buffers);
+        if self.borrowed.is_some() {
+            self.vote_entropies.vote_vectors.find_runs(tree.rows_of(leaf), runs);
+            return self.irreducible_of_runs(tree.rows_of(leaf), runs, points);
+        }
         match statistics.vote_counts(leaf) {
             Some(counts) => self.vote_entropies.of_runs(counts.iter().map(VoteRun::from_count), shrunk, points),
             None => {
@@ -140,6 +150,19 @@ impl<'a> LeafEstimator<'a> {
                 self.vote_entropies.of_runs(runs.iter().copied(), shrunk, points)
             }
         }
+    }
+
+    /// Both ends of the irreducible loss of rows in runs of equal votes. If too few rows have several labels, it is borrowed.
+    fn irreducible_of_runs(&self, rows: &[u32], runs: &mut Vec<VoteRun>, points: &mut PointBuffers) -> [f64; 2] {
+        let ends = self.vote_entropies.of_runs(runs.iter().copied(), None, points);
+        let Some(borrowed) = self.borrowed.filter(|_| ends[0] != ends[1]) else { return ends };
+        runs.retain(|run| self.vote_entropies.vote_vectors.is_paired(run.votes));
+        let (weight, squares) = runs.iter().fold((0.0, 0.0), |(w, s), run| (w + run.weight, s + run.squares));
+        let own = (weight > 0.0).then(|| {
+            let [known, _] = self.vote_entropies.of_runs(runs.iter().copied(), None, points);
+            (known, weight * weight / squares)
+        });
+        [borrowed.mix(self.table, rows.iter().map(|&row| row as usize), own); 2]
     }
 }
 
@@ -187,13 +210,13 @@ mod tests {
             for loss in [Loss::brier(), Loss::cross_entropy(), Loss::zero_one()] {
                 for estimator in [Estimator::Shrink, Estimator::Plugin] {
                     let mut buffers = LeafBuffers::default();
-                    let leaf_estimator = LeafEstimator::new(&table, &loss, estimator);
+                    let leaf_estimator = LeafEstimator::new(&table, &loss, estimator, None);
                     for rows in [vec![7], vec![1, 2, 3, 5, 8, 13, 21, 34, 55], (0..n).collect::<Vec<_>>()] {
                         let (total, [low, high]) = leaf_estimator.losses(&rows, &mut buffers);
                         let found = [total, low, high];
                         let mixture = Mixture::of_rows(&table, &rows);
                         let (none, groups) = (RowLosses::default(), &mut buffers.groups);
-                        let d = Decomposition::fit(mixture, &loss, estimator, None, &none, groups).unwrap();
+                        let d = Decomposition::fit(mixture, &loss, estimator, None, &none, None, groups).unwrap();
                         let mut expected = [d.total, d.irreducible_low, d.irreducible_high];
                         let ceiling = loss.entropy(&d.centroid);
                         let is_clamped = (d.irreducible_low - ceiling).abs() < 1e-12 && found[1] > ceiling;
@@ -228,7 +251,7 @@ mod tests {
             let differ = |&[a, b]: &[u32; 2]| f64::from(2 * a * b) / f64::from((a + b) * (a + b - 1));
             let expected = votes.iter().map(differ).sum::<f64>() / 6.0;
             let table = Table::new(["a", "b"], vec![0.5; 12]).and_then(|t| t.with_votes(votes.concat())).unwrap();
-            let leaf_estimator = LeafEstimator::new(&table, &loss, Estimator::Shrink);
+            let leaf_estimator = LeafEstimator::new(&table, &loss, Estimator::Shrink, None);
             let (_, [low, high]) = leaf_estimator.losses(&[0, 1, 2, 3, 4, 5], &mut LeafBuffers::default());
             assert_eq!(low, high);
             assert!((low - expected).abs() < 1e-12, "{low} and {expected}");
@@ -267,7 +290,7 @@ mod tests {
             kept += u32::from(is_kept);
             for loss in [Loss::brier(), Loss::cross_entropy(), Loss::zero_one()] {
                 for estimator in [Estimator::Shrink, Estimator::Plugin] {
-                    let leaf_estimator = LeafEstimator::new(router.rows(), &loss, estimator);
+                    let leaf_estimator = LeafEstimator::new(router.rows(), &loss, estimator, None);
                     let mut buffers = LeafBuffers::default();
                     let (none, some) = (Slopes::default(), Slopes([0.7, -0.4]));
                     let [totals, without_own_part] =

@@ -2,11 +2,12 @@
 //!
 //! The total loss is the mean of Σ_c ȳ_c ℓ(c, f), which is unbiased for any number of labels. The irreducible loss is E G(p*). Because
 //! G is concave, the mean of G(ȳ) is biased downwards, and a router based on it routes too much. [`Estimator::Shrink`] and others correct
-//! the bias; [`Estimator::Plugin`] is the paper's uncorrected mean. If too few items have two labels, noise and error cannot be
+//! the bias; [`Estimator::Plugin`] is the paper's uncorrected mean. If too few items of the table have two labels, noise and error cannot be
 //! separated, and only bounds are given.
 
 mod between;
 mod bias_polynomial;
+mod borrowed;
 mod by_row;
 mod choice;
 mod dirichlet;
@@ -36,6 +37,7 @@ use crate::router::Mixture;
 use crate::table::simplex::dot;
 use crate::task::Estimator;
 use between::shrink_tree_cells;
+pub(crate) use borrowed::BorrowedLosses;
 pub(crate) use by_row::{RowEstimates, RowLaws};
 pub(crate) use choice::estimator_for_leaves;
 pub(crate) use dirichlet::draw_into;
@@ -51,7 +53,7 @@ pub(crate) use own_part::{Slopes, fit_slopes};
 pub(crate) use polynomials::EntropyPolynomial;
 use pool::pool_cells;
 pub(crate) use predicted_law::PredictedLaw;
-pub(crate) use row_losses::LabelLosses;
+pub(crate) use row_losses::{Imputation, LabelLosses};
 pub(crate) use truths::{PossibleTruths, Posteriors, TruthLaw};
 pub(crate) use valuation::{LeafValuation, Valuation};
 pub(crate) use vote_groups::VoteGroups;
@@ -73,7 +75,7 @@ pub struct Decomposition {
     pub centroid: Vec<f64>,
     /// The total loss of the served prediction.
     pub total: f64,
-    /// The lower bound of the irreducible loss; equal to the upper bound unless too few items have two labels.
+    /// The lower bound of the irreducible loss; equal to the upper bound unless too few items of the table have two labels.
     pub irreducible_low: f64,
     /// The upper bound of the irreducible loss.
     pub irreducible_high: f64,
@@ -114,7 +116,8 @@ impl Decomposition {
     }
 
     /// Estimates a mixture's losses. With `served`, that prediction is evaluated instead of each row's own. `oracles` are the losses of
-    /// other oracles on the rows of the mixture's table; `groups` are buffers that may have served other mixtures of that table.
+    /// other oracles on the rows of the mixture's table, `borrowed` what its rows with several labels tell of those with one; `groups` are
+    /// buffers that may have served other mixtures of that table.
     ///
     /// `None` if the mixture has no rows.
     pub(crate) fn fit(
@@ -123,58 +126,91 @@ impl Decomposition {
         estimator: Estimator,
         served: Option<&[f64]>,
         oracles: &RowLosses,
+        borrowed: Option<&BorrowedLosses>,
         groups: &mut VoteGroups,
     ) -> Option<Self> {
         let classes = mixture.table().classes().len();
-        let groups = groups.group(mixture);
-        let moments = Moments::from_groups(classes, groups.clone())?;
-        let stops_early = estimator == Estimator::Auto;
-        let estimator = choice::estimator_for_mixture(estimator, loss, &moments);
-        let total = sum_of_losses(mixture, groups.clone(), loss, served);
-        let (mut mean, mut point) = (vec![0.0; classes], vec![0.0; classes]);
-        let mut irreducible = 0.0;
-        for VoteGroup { votes, weight, .. } in groups {
-            votes.mean_into(&mut mean);
-            irreducible += weight
-                * match estimator {
-                    Estimator::Plugin => loss.entropy(&mean),
-                    Estimator::Shrink => {
-                        moments.shrink_into(votes, &mean, &mut point);
-                        loss.entropy(&point)
-                    }
-                    // These use all rows at once, below.
-                    Estimator::Auto | Estimator::Npmle | Estimator::Dirichlet => 0.0,
-                };
-        }
-        let ceiling = loss.entropy(&moments.mean);
-        let [low, high] = if !moments.identified {
-            [certain_loss(loss, &moments.mean), ceiling]
-        } else {
-            let value = match estimator {
-                Estimator::Plugin | Estimator::Auto | Estimator::Shrink => irreducible / moments.weight,
-                Estimator::Npmle if stops_early => {
-                    let groups = weighted_distinct_votes(mixture);
-                    npmle::stopped_early(&groups, moments.effective_rows, &moments.mean, loss)
-                }
-                Estimator::Npmle => {
-                    npmle::irreducible(&weighted_votes_by_row(mixture), mixture.len(), &moments.mean, loss)
-                }
-                Estimator::Dirichlet => dirichlet::irreducible(&weighted_votes_by_row(mixture), &moments.mean, loss),
-            };
-            [if estimator == Estimator::Plugin { value } else { value.min(ceiling) }; 2]
+        let grouped = groups.group(mixture);
+        let mut moments = Moments::from_groups(classes, grouped.clone())?;
+        let total = sum_of_losses(mixture, grouped.clone(), loss, served);
+        let irreducible = match borrowed.filter(|_| !moments.identified) {
+            None => irreducible_loss(mixture, grouped, &moments, loss, estimator),
+            Some(borrowed) => {
+                drop(grouped);
+                let paired = paired_rows(mixture);
+                let paired = Mixture::of_rows(mixture.table(), &paired);
+                let own = Moments::from_mixture(paired).map(|own| {
+                    let [known, _] = irreducible_loss(paired, groups.group(paired), &own, loss, estimator);
+                    (known, own.effective_rows)
+                });
+                moments = borrowed.moments(moments);
+                let mixed = borrowed.mix(mixture.table(), mixture.rows(), own);
+                [mixed.min(loss.entropy(&moments.mean)); 2]
+            }
         };
         Some(Self {
             rows: mixture.len(),
             effective_rows: moments.effective_rows,
             weight: moments.weight,
             paired_rows: moments.paired_rows,
-            oracles: oracles.in_mixture(mixture, &moments, estimator, loss, [low, high]),
+            oracles: oracles.in_mixture(
+                mixture,
+                &moments,
+                choice::estimator_for_mixture(estimator, loss, &moments),
+                loss,
+                irreducible,
+            ),
             centroid: moments.mean,
             total: total / moments.weight,
-            irreducible_low: low,
-            irreducible_high: high,
+            irreducible_low: irreducible[0],
+            irreducible_high: irreducible[1],
         })
     }
+}
+
+/// The rows of a mixture with two labels or more.
+fn paired_rows(mixture: Mixture<'_>) -> Vec<u32> {
+    mixture.rows().filter(|&row| mixture.votes(row).k() >= 2).map(|row| row as u32).collect()
+}
+
+/// Both ends of the irreducible loss of a mixture from its own labels; equal if they separate noise from error.
+fn irreducible_loss<'a>(
+    mixture: Mixture<'_>,
+    groups: impl Iterator<Item = VoteGroup<'a>>,
+    moments: &Moments,
+    loss: &Loss,
+    estimator: Estimator,
+) -> [f64; 2] {
+    let ceiling = loss.entropy(&moments.mean);
+    if !moments.identified {
+        return [certain_loss(loss, &moments.mean), ceiling];
+    }
+    let stops_early = estimator == Estimator::Auto;
+    let estimator = choice::estimator_for_mixture(estimator, loss, moments);
+    let value = match estimator {
+        Estimator::Plugin | Estimator::Auto | Estimator::Shrink => {
+            let [mut mean, mut point] = [(); 2].map(|()| vec![0.0; moments.mean.len()]);
+            let mut sum = 0.0;
+            for VoteGroup { votes, weight, .. } in groups {
+                votes.mean_into(&mut mean);
+                sum += weight
+                    * if estimator == Estimator::Plugin {
+                        loss.entropy(&mean)
+                    } else {
+                        moments.shrink_into(votes, &mean, &mut point);
+                        loss.entropy(&point)
+                    };
+            }
+            sum / moments.weight
+        }
+        Estimator::Npmle if stops_early => {
+            let groups = weighted_distinct_votes(mixture);
+            npmle::stopped_early(&groups, moments.effective_rows, &moments.mean, loss)
+        }
+        Estimator::Npmle => npmle::irreducible(&weighted_votes_by_row(mixture), mixture.len(), &moments.mean, loss),
+        Estimator::Dirichlet => dirichlet::irreducible(&weighted_votes_by_row(mixture), &moments.mean, loss),
+    };
+    [if estimator == Estimator::Plugin { value } else { value.min(ceiling) }; 2]
 }
 
 /// The weighted sum of the losses of predictions by the rows' labels: of each row's own or, if given, of the one that is served.

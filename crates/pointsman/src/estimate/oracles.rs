@@ -229,9 +229,16 @@ mod tests {
                 let truth = |row: &u32| oracle.cost(&loss, &truth(router.rows().features(*row as usize))).unwrap();
                 let truth = rows.iter().map(truth).sum::<f64>() / rows.len() as f64;
                 for (error, losses) in errors.iter_mut().zip([&by_leaf, &by_row]) {
-                    let d =
-                        Decomposition::fit(mixture, &loss, Estimator::Shrink, None, losses, &mut VoteGroups::default())
-                            .unwrap();
+                    let d = Decomposition::fit(
+                        mixture,
+                        &loss,
+                        Estimator::Shrink,
+                        None,
+                        losses,
+                        None,
+                        &mut VoteGroups::default(),
+                    )
+                    .unwrap();
                     *error += (d.oracles[0][0] - truth).abs() / count;
                 }
             }

@@ -273,7 +273,7 @@ mod tests {
             let router = Router::builder().partition(Partition::forest(100)).seed(seed).fit(&table).unwrap();
             let leaves = router.leaves().unwrap();
             let loss = Loss::cross_entropy();
-            let estimator = LeafEstimator::new(router.rows(), &loss, Estimator::Shrink);
+            let estimator = LeafEstimator::new(router.rows(), &loss, Estimator::Shrink, None);
             let known = leaves.rows().map_leaves(LeafBuffers::default, |buffers, tree, leaf| {
                 estimator.irreducible(leaves, tree, leaf, buffers)[0]
             });

@@ -1,10 +1,14 @@
 //! The losses of single rows by their own labels, corrected for the bias of few labels. They evaluate decisions on held-out rows.
 
-use super::by_row::RowEstimates;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use super::by_row::{RowEstimates, has_several_labels};
 use super::leaves::LeafEstimator;
 use super::oracles::RowLosses;
-use super::{Decomposition, VoteGroups};
+use super::{BorrowedLosses, Decomposition, VoteGroups};
 use crate::loss::Loss;
+use crate::numeric::weighted::WeightedSums;
 use crate::router::{Mixture, label_free};
 use crate::table::Table;
 use crate::task::Estimator;
@@ -24,14 +28,55 @@ pub(crate) struct LabelLosses {
     pub(crate) irreducible: Vec<f64>,
     /// The loss of each other oracle.
     pub(crate) oracles: Vec<Vec<f64>>,
+    /// Where the irreducible losses of rows with one label come from; `None` if there are no such rows.
+    pub(crate) imputation: Option<Arc<Imputation>>,
+}
+
+/// How the irreducible losses of rows with one label depend on rows with several: each is the mean of its group, plus a deviation.
+#[derive(Debug)]
+pub(crate) struct Imputation {
+    /// Rows of similar confidence.
+    group_of_row: Vec<u32>,
+    groups: usize,
+    is_single: Vec<bool>,
+    /// The row's irreducible loss less the mean of the rows with several labels in its group.
+    deviations: Vec<f64>,
+}
+
+impl Imputation {
+    /// `None` if every row has several labels.
+    fn new(table: &Table, estimates: &RowEstimates) -> Option<Self> {
+        let is_single: Vec<bool> = (0..table.rows() as u32).map(|row| !has_several_labels(table, row)).collect();
+        let of_group = estimates.group_of_row.iter().map(|&group| estimates.means[group as usize]);
+        let deviations = estimates.irreducible.iter().zip(of_group).map(|(loss, mean)| loss - mean).collect();
+        let groups = estimates.means.len();
+        is_single.contains(&true).then(|| Self {
+            group_of_row: estimates.group_of_row.clone(),
+            groups,
+            is_single,
+            deviations,
+        })
+    }
+
+    /// The group and deviation of a row with several labels, or the group of a row with one.
+    pub(crate) fn of_row(&self, row: usize) -> (usize, Option<f64>) {
+        (self.group_of_row[row] as usize, (!self.is_single[row]).then_some(self.deviations[row]))
+    }
+
+    pub(crate) fn groups(&self) -> usize {
+        self.groups
+    }
 }
 
 impl LabelLosses {
     /// The losses of all rows of a table; `oracles` are the losses of the other oracles as far as a row's labels determine them.
     pub(crate) fn from_table(table: &Table, loss: &Loss, oracles: &RowLosses) -> Self {
-        let rows = LeafEstimator::new(table, loss, Estimator::Shrink);
-        let irreducible = RowEstimates::fit(table, loss).map(|estimates| estimates.irreducible);
+        let rows = LeafEstimator::new(table, loss, Estimator::Shrink, None);
+        let estimates = RowEstimates::fit(table, loss);
+        let imputation = estimates.as_ref().and_then(|estimates| Imputation::new(table, estimates)).map(Arc::new);
+        let irreducible = estimates.map(|estimates| estimates.irreducible);
         let mut losses = Self {
+            imputation,
             total: (0..table.rows()).map(|row| rows.total_of_row(row)).collect(),
             irreducible: irreducible.unwrap_or_else(|| vec![f64::NAN; table.rows()]),
             oracles: oracles.columns().to_vec(),
@@ -42,6 +87,23 @@ impl LabelLosses {
         losses
     }
 
+    /// The losses where rows with one label have the mean irreducible loss of rows of their own fold: the labels that evaluate a decision must
+    /// not be those that it was made from. Unchanged if a group has no row with several labels in the fold.
+    pub(crate) fn within_folds(&self, table: &Table, fold_of_row: &[u32], folds: usize) -> Cow<'_, Self> {
+        let Some(imputation) = &self.imputation else { return Cow::Borrowed(self) };
+        let place = |row: usize| imputation.group_of_row[row] as usize * folds + fold_of_row[row] as usize;
+        let in_folds = || (0..table.rows()).filter(|&row| (fold_of_row[row] as usize) < folds);
+        let mut sums = vec![WeightedSums::default(); imputation.groups * folds];
+        for row in in_folds().filter(|&row| !imputation.is_single[row]) {
+            sums[place(row)].add(table.weight(row), self.irreducible[row]);
+        }
+        let mut losses = self.clone();
+        for row in in_folds().filter(|&row| imputation.is_single[row] && sums[place(row)].weight > 0.0) {
+            losses.irreducible[row] = sums[place(row)].mean() + imputation.deviations[row];
+        }
+        Cow::Owned(losses)
+    }
+
     /// Fills in a panel's loss for rows with too few labels: the row's irreducible loss plus the panel's mean excess over it among rows of
     /// similar confidence.
     fn fill_panels(&mut self, table: &Table, loss: &Loss, oracles: &RowLosses) {
@@ -49,10 +111,12 @@ impl LabelLosses {
         let confidence = |row: u32| table.peak(row as usize).key();
         order.sort_by(|&a, &b| confidence(a).total_cmp(&confidence(b)));
         let groups = (order.len() / ROWS_PER_GROUP).max(1);
+        let borrowed = BorrowedLosses::fit(table, loss);
         for group in 0..groups {
             let rows = &order[group * order.len() / groups..(group + 1) * order.len() / groups];
             let mixture = Mixture::of_rows(table, rows);
-            let found = Decomposition::fit(mixture, loss, Estimator::Shrink, None, oracles, &mut VoteGroups::default());
+            let groups = &mut VoteGroups::default();
+            let found = Decomposition::fit(mixture, loss, Estimator::Shrink, None, oracles, borrowed.as_ref(), groups);
             let Some(found) = found else { continue };
             for (values, [_, high]) in self.oracles.iter_mut().zip(&found.oracles) {
                 for row in mixture.rows().filter(|&row| values[row].is_nan()).collect::<Vec<_>>() {

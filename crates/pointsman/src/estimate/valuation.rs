@@ -1,7 +1,8 @@
 //! The losses of groups of a router's rows under one task: cells, fall-backs of empty cells, and leaves.
 
 use super::{
-    Decomposition, GroupLosses, LeafBuffers, LeafEstimator, RowLosses, VoteGroups, pool_cells, shrink_tree_cells,
+    BorrowedLosses, Decomposition, GroupLosses, LeafBuffers, LeafEstimator, RowLosses, VoteGroups, pool_cells,
+    shrink_tree_cells,
 };
 use crate::loss::Loss;
 use crate::parallel::prelude::*;
@@ -17,6 +18,8 @@ pub(crate) struct Valuation<'a> {
     pub(crate) estimator: Estimator,
     /// The losses of the task's other oracles on each row.
     pub(crate) oracles: &'a RowLosses,
+    /// What rows with several labels tell of rows with one, if there are such rows.
+    pub(crate) borrowed: Option<&'a BorrowedLosses>,
 }
 
 impl<'a> Valuation<'a> {
@@ -56,13 +59,14 @@ impl<'a> Valuation<'a> {
 
     /// The losses of leaves; see [`LeafEstimator`] on how they differ from those of cells.
     pub(crate) fn leaves(self) -> LeafValuation<'a> {
-        let estimator = LeafEstimator::new(self.router.rows(), self.loss, self.estimator);
+        let estimator = LeafEstimator::new(self.router.rows(), self.loss, self.estimator, self.borrowed);
         LeafValuation { valuation: self, estimator }
     }
 
     fn group(&self, mixture: Mixture<'_>, groups: &mut VoteGroups) -> Option<Decomposition> {
         let served = if self.router.is_recalibrated() { mixture.centroid() } else { None };
-        Decomposition::fit(mixture, self.loss, self.estimator, served.as_deref(), self.oracles, groups)
+        let Self { loss, estimator, oracles, borrowed, .. } = *self;
+        Decomposition::fit(mixture, loss, estimator, served.as_deref(), oracles, borrowed, groups)
     }
 }
 
@@ -89,9 +93,9 @@ impl<'a> LeafValuation<'a> {
         buffers: &'b mut LeafBuffers,
     ) -> &'b [[f64; 2]] {
         if self.other_oracles() > 0 {
-            let Valuation { router, loss, estimator, oracles } = self.valuation;
+            let Valuation { router, loss, estimator, oracles, borrowed } = self.valuation;
             let mixture = Mixture::of_rows(router.rows(), rows());
-            let found = Decomposition::fit(mixture, loss, estimator, None, oracles, &mut buffers.groups);
+            let found = Decomposition::fit(mixture, loss, estimator, None, oracles, borrowed, &mut buffers.groups);
             buffers.oracles = found.map_or_else(Vec::new, |found| found.oracles);
         }
         &buffers.oracles

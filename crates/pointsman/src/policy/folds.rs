@@ -58,16 +58,20 @@ impl HeldOut {
         let split = |round: usize| {
             let mut fold_of_row = folds_within_cells(router, round as u64);
             left_out.iter().for_each(|&row| fold_of_row[row as usize] = NO_FOLD);
-            Split { valuation, fold_of_row, by_confidence: &by_confidence, fall_backs }
+            let first_fold = (round * FOLDS) as u32;
+            Split { valuation, first_fold, fold_of_row, by_confidence: &by_confidence, fall_backs }
         };
         let splits: Vec<Split<'_>> = (0..rounds).map(split).collect();
         let parts: Vec<Vec<Part>> = (0..rounds * FOLDS)
             .into_par_iter()
             .map(|place| splits[place / FOLDS].parts((place % FOLDS) as u32))
             .collect();
-        let mut held_out = Self::new(router.cells().count(), losses.oracles.len());
-        for part in parts.iter().flatten() {
-            held_out.add(part, valuation, losses);
+        let mut held_out = Self::new(router.cells().count(), losses.oracles.len(), losses.imputation.clone());
+        for (split, parts) in splits.iter().zip(parts.chunks_exact(FOLDS)) {
+            let losses = losses.within_folds(router.rows(), &split.fold_of_row, FOLDS);
+            for part in parts.iter().flatten() {
+                held_out.add(part, valuation, &losses);
+            }
         }
         held_out
     }
@@ -76,6 +80,8 @@ impl HeldOut {
 /// One assignment of rows to folds.
 struct Split<'a> {
     valuation: Valuation<'a>,
+    /// The number of folds of earlier rounds.
+    first_fold: u32,
     fold_of_row: Vec<u32>,
     by_confidence: &'a [Vec<u32>],
     fall_backs: bool,
@@ -104,8 +110,8 @@ impl Split<'_> {
         for (source, (cell, rows)) in (0..).zip(cells.into_iter().zip(inside)) {
             match cell {
                 _ if rows.is_empty() => {}
-                Some(expected) => parts.push(Part { source, expected, rows }),
-                None => parts.extend(self.fall_back(source, &rows, &others)),
+                Some(expected) => parts.push(Part { source, fold: self.first_fold + fold, expected, rows }),
+                None => parts.extend(self.fall_back([source, fold], &rows, &others)),
             }
         }
         if self.fall_backs {
@@ -114,7 +120,7 @@ impl Split<'_> {
             for (source, (expected, rows)) in (router.cells().count() as u32..).zip(others.into_iter().zip(groups)) {
                 let rows: Vec<u32> = rows.iter().copied().filter(|&row| is_inside(row)).collect();
                 if let Some(expected) = expected.filter(|_| !rows.is_empty()) {
-                    parts.push(Part { source, expected, rows });
+                    parts.push(Part { source, fold: self.first_fold + fold, expected, rows });
                 }
             }
         }
@@ -122,11 +128,11 @@ impl Split<'_> {
     }
 
     /// Rows whose cell has no rows outside the fold: decided like queries of an empty cell, by rows of the same confidence, else by all.
-    fn fall_back(&self, source: u32, rows: &[u32], others: &[Option<Decomposition>]) -> Vec<Part> {
+    fn fall_back(&self, [source, fold]: [u32; 2], rows: &[u32], others: &[Option<Decomposition>]) -> Vec<Part> {
         let bin = |row: u32| self.by_confidence.iter().position(|rows| rows.binary_search(&row).is_ok());
         let found = |&row: &u32| {
             let expected = bin(row).and_then(|bin| others[bin].clone()).or_else(|| others.last()?.clone())?;
-            Some(Part { source, expected, rows: vec![row] })
+            Some(Part { source, fold: self.first_fold + fold, expected, rows: vec![row] })
         };
         rows.iter().filter_map(found).collect()
     }

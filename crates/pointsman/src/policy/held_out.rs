@@ -4,10 +4,11 @@
 //! (`out_of_bag`). They do not depend on prices, so all policies that differ only in prices share them.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::cutoff::Unit;
 use super::{Calibration, Policy};
-use crate::estimate::{Decomposition, GroupLosses, LabelLosses, LossTable, Valuation};
+use crate::estimate::{Decomposition, GroupLosses, Imputation, LabelLosses, LossTable, Valuation};
 use crate::router::label_free;
 use crate::table::simplex::dot;
 use crate::task::Estimator;
@@ -27,6 +28,8 @@ const MAX_JACKKNIFE_TREES: usize = 10;
 #[derive(Debug)]
 pub(super) struct Part {
     pub(super) source: u32,
+    /// The fold whose labels these estimates do not use, numbered over all rounds.
+    pub(super) fold: u32,
     /// The estimates by which they are decided.
     pub(super) expected: Decomposition,
     pub(super) rows: Vec<u32>,
@@ -39,6 +42,7 @@ pub(super) struct HeldOut {
     cells: usize,
     oracles: usize,
     sources: Vec<u32>,
+    folds: Vec<u32>,
     /// The expected losses of each part.
     expected: LossTable,
     /// Where the rows of each part end.
@@ -48,18 +52,20 @@ pub(super) struct HeldOut {
     weights: Vec<f64>,
     /// The losses of each entry by its row's labels; both ends are equal.
     observed: LossTable,
+    /// Where the irreducible losses of rows with one label come from, if there are such rows.
+    pub(super) imputation: Option<Arc<Imputation>>,
 }
 
 impl HeldOut {
-    pub(super) fn new(cells: usize, oracles: usize) -> Self {
-        let (sources, ends, rows, weights) = Default::default();
+    pub(super) fn new(cells: usize, oracles: usize, imputation: Option<Arc<Imputation>>) -> Self {
+        let (sources, folds, ends, rows, weights) = Default::default();
         let [expected, observed] = [(); 2].map(|()| LossTable::new(oracles));
-        Self { cells, oracles, sources, expected, ends, rows, weights, observed }
+        Self { cells, oracles, sources, folds, expected, ends, rows, weights, observed, imputation }
     }
 
     /// Adds rows that are decided by one estimate.
     pub(super) fn add(&mut self, part: &Part, valuation: Valuation<'_>, losses: &LabelLosses) {
-        let Part { source, expected, rows } = part;
+        let Part { source, fold, expected, rows } = part;
         let (table, classes) = (valuation.router.rows(), valuation.router.classes().len());
         let mut served = Vec::new();
         if valuation.router.is_recalibrated() {
@@ -79,13 +85,14 @@ impl HeldOut {
         }
         self.expected.push(expected.losses());
         self.sources.push(*source);
+        self.folds.push(*fold);
         self.ends.push(self.weights.len());
     }
 
-    /// Adds a row that is decided by its own expected losses.
+    /// Adds a row that is decided by its own expected losses, which do not use the labels of its fold.
     pub(super) fn add_alone(
         &mut self,
-        source: u32,
+        [source, fold]: [u32; 2],
         weight: f64,
         row: usize,
         expected: GroupLosses<'_>,
@@ -94,6 +101,7 @@ impl HeldOut {
         self.add_row(weight, losses.total[row], row, losses, expected);
         self.expected.push(expected);
         self.sources.push(source);
+        self.folds.push(fold);
         self.ends.push(self.weights.len());
     }
 
@@ -119,6 +127,11 @@ impl HeldOut {
 
     pub(super) fn source(&self, part: usize) -> u32 {
         self.sources[part]
+    }
+
+    /// The fold whose labels do not decide a part.
+    pub(super) fn fold(&self, part: usize) -> u32 {
+        self.folds[part]
     }
 
     /// The expected losses by which a part is decided.
@@ -166,7 +179,7 @@ impl Policy {
         }
         // Computed outside the lock: a rayon thread that waits may steal a task that waits for the same lock.
         let found = match (self.valuation(), &estimates.leaves) {
-            (None, _) => HeldOut::new(self.cells.count(), estimates.other_oracles.count()),
+            (None, _) => HeldOut::new(self.cells.count(), estimates.other_oracles.count(), None),
             (Some(valuation), Some(leaves)) => leaves.held_out(valuation, &label_losses(valuation), &[], usize::MAX),
             (Some(valuation), None) => {
                 HeldOut::in_folds(valuation, !estimates.empty.is_empty(), &label_losses(valuation), &[])
@@ -177,8 +190,9 @@ impl Policy {
 
     /// What estimates losses from the calibration rows; `None` without such rows.
     fn valuation(&self) -> Option<Valuation<'_>> {
-        let Calibration { router, estimator, oracles } = self.estimates.calibration.as_ref()?;
-        Some(Valuation { router, loss: &self.estimates.loss, estimator: *estimator, oracles })
+        let Calibration { router, estimator, oracles, borrowed } = self.estimates.calibration.as_ref()?;
+        let (loss, borrowed) = (&self.estimates.loss, borrowed.as_ref());
+        Some(Valuation { router, loss, estimator: *estimator, oracles, borrowed })
     }
 
     /// The held-out rows with each jackknife group deleted in turn, estimated by `shrink` where the estimator is slower. In a forest the group

@@ -23,7 +23,9 @@ mod tally;
 use std::sync::{Arc, OnceLock};
 
 use crate::error::{Result, RouterError, TaskError};
-use crate::estimate::{self, Decomposition, GroupLosses, OracleLoss, OtherOracles, RowLosses, RowVotes, Valuation};
+use crate::estimate::{
+    self, BorrowedLosses, Decomposition, GroupLosses, OracleLoss, OtherOracles, RowLosses, RowVotes, Valuation,
+};
 use crate::loss::Loss;
 use crate::parallel::prelude::*;
 use crate::partition::{CellId, Cells, Partition};
@@ -128,6 +130,7 @@ struct Calibration {
     router: Router,
     estimator: Estimator,
     oracles: RowLosses,
+    borrowed: Option<BorrowedLosses>,
 }
 
 impl Router {
@@ -150,7 +153,8 @@ impl Router {
         if let Some(leaves) = self.leaves() {
             oracles = oracles.in_forest(self.rows(), leaves.rows(), loss, estimator);
         }
-        let valuation = Valuation { router: self, loss, estimator, oracles: &oracles };
+        let borrowed = BorrowedLosses::fit(self.rows(), loss);
+        let valuation = Valuation { router: self, loss, estimator, oracles: &oracles, borrowed: borrowed.as_ref() };
         let leaves = LeafLosses::compile(valuation)?;
         let mut sources = valuation.cells(&valuation.all_cells());
         let empty: Vec<u32> = (0..sources.len() as u32).filter(|&cell| sources[cell as usize].is_none()).collect();
@@ -169,7 +173,7 @@ impl Router {
             sources,
             empty,
             leaves,
-            calibration: Some(Calibration { router: self.clone(), estimator, oracles }),
+            calibration: Some(Calibration { router: self.clone(), estimator, oracles, borrowed }),
             origin: None,
             held_out: OnceLock::new(),
             without_groups: OnceLock::new(),
@@ -376,7 +380,8 @@ impl Policy {
             if self.task.loss().is_brier() && estimate.is_known() {
                 return Some(ends);
             }
-            let [low, high] = estimate::identified(router.mixture(CellId(cell)), self.task.loss())?;
+            let [low, high] =
+                estimate::identified(router.mixture(CellId(cell)), self.task.loss(), estimate.is_known())?;
             let is_outside = estimate.is_known() && !(low..=high).contains(&ends[0]);
             let half = if is_outside { (high - low) / 2.0 } else { 0.0 };
             Some([low.min((ends[0] - half).max(0.0)), high.max(ends[1] + half)])

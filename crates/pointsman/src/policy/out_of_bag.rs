@@ -100,20 +100,21 @@ impl LeafLosses {
         let router = valuation.router;
         let leaves = valuation.leaves();
         let Some(statistics) = router.leaves() else {
-            return HeldOut::new(router.cells().count(), leaves.other_oracles());
+            return HeldOut::new(router.cells().count(), leaves.other_oracles(), None);
         };
         let mut fold_of_row = label_free::folds(router.rows(), FOLDS, FOLD_SEED);
         excluded.iter().for_each(|&row| fold_of_row[row as usize] = NO_FOLD);
         let trees = trees.min(self.forest.trees().count());
         let (valued, expected) = self.out_of_bag_losses(&leaves, statistics, &fold_of_row, trees);
-        let mut held_out = HeldOut::new(router.cells().count(), leaves.other_oracles());
+        let losses = losses.within_folds(router.rows(), &fold_of_row, FOLDS);
+        let mut held_out = HeldOut::new(router.cells().count(), leaves.other_oracles(), losses.imputation.clone());
         let mut cells = (0..router.cells().count() as u32)
             .flat_map(|cell| router.mixture(CellId(cell)).rows().map(move |row| (row, cell)));
         for (&row, expected) in valued.iter().zip(expected.chunks_exact(2 + leaves.other_oracles())) {
             let row = row as usize;
             // Rows are stored in the order of cells.
             let Some((_, cell)) = cells.find(|(other, _)| *other == row) else { unreachable!("a row without a cell") };
-            held_out.add_alone(cell, router.rows().weight(row), row, losses_of(expected), losses);
+            held_out.add_alone([cell, fold_of_row[row]], router.rows().weight(row), row, losses_of(expected), &losses);
         }
         held_out
     }

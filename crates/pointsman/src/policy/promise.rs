@@ -1,9 +1,11 @@
 //! The cost and loss that a policy is expected to have on new queries like the calibration rows.
 
+use std::collections::BTreeMap;
+
 use super::cutoff::{Cutoff, Unit};
 use super::held_out::HeldOut;
 use super::{MixedAction, Policy};
-use crate::estimate::{OracleLoss, RowVotes};
+use crate::estimate::{Imputation, OracleLoss, RowVotes};
 use crate::numeric::weighted::WeightedSums;
 use crate::task::Limit;
 use crate::task::Named;
@@ -50,6 +52,8 @@ pub(super) struct Judged {
     pub(super) loss: WeightedSums,
     /// The cost of each action, taken always.
     pub(super) always: Vec<WeightedSums>,
+    /// The same costs and losses with what each row adds to those of rows with one label, for standard errors.
+    influence: Influence,
     /// The same costs as expected by the estimates that decide the rows.
     pub(super) expected: f64,
     pub(super) expected_always: Vec<f64>,
@@ -65,18 +69,22 @@ impl Judged {
         let (cost, loss, always) =
             (WeightedSums::default(), WeightedSums::default(), vec![WeightedSums::default(); actions]);
         let [expected_always, slack_always] = [(); 2].map(|()| vec![0.0; actions]);
-        Self { cost, loss, always, expected: 0.0, expected_always, slack: 0.0, slack_always, known: 0.0 }
+        let influence = Influence { cost, loss, always: always.clone() };
+        Self { cost, loss, always, influence, expected: 0.0, expected_always, slack: 0.0, slack_always, known: 0.0 }
     }
 
     /// Adds a row, given as in [`Policy::judge`]: its cost and loss and the cost of each action, these costs as expected, and the widths
-    /// of their bounds.
-    fn add(&mut self, weight: f64, values: &[f64]) {
+    /// of their bounds. `imputed` is what its labels add to the first of these on rows with one label.
+    fn add(&mut self, weight: f64, values: &[f64], imputed: impl Fn(usize) -> f64) {
         let actions = self.always.len();
         let (own, estimates) = values.split_at(2 + actions);
         let (expected, slack) = estimates.split_at(1 + actions);
         self.cost.add(weight, own[0]);
         self.loss.add(weight, own[1]);
         self.always.iter_mut().zip(&own[2..]).for_each(|(sums, cost)| sums.add(weight, *cost));
+        let influence =
+            [&mut self.influence.cost, &mut self.influence.loss].into_iter().chain(&mut self.influence.always);
+        influence.zip(own).enumerate().for_each(|(place, (sums, cost))| sums.add(weight, cost + imputed(place)));
         self.expected += weight * expected[0];
         self.expected_always.iter_mut().zip(&expected[1..]).for_each(|(sum, cost)| *sum += weight * cost);
         self.slack += weight * slack[0];
@@ -93,6 +101,24 @@ impl Judged {
     pub(super) fn taken(&self, moved: Option<u8>) -> &WeightedSums {
         moved.and_then(|code| self.always.get(usize::from(code))).unwrap_or(&self.cost)
     }
+
+    /// The same for standard errors.
+    pub(super) fn influence(&self, moved: Option<u8>) -> &WeightedSums {
+        let Influence { cost, always, .. } = &self.influence;
+        moved.and_then(|code| always.get(usize::from(code))).unwrap_or(cost)
+    }
+}
+
+/// Costs and losses as in [`Judged`] whose spread over rows is that of a mean in which some values are imputed.
+///
+/// A row with one label has the mean irreducible loss of the n rows with several labels in its group, so the labels of each of these count
+/// for 1/n of every such row that is routed as well. Taking these rows as independent would understate the error, the more so the fewer
+/// rows have several labels.
+#[derive(Debug, Clone)]
+struct Influence {
+    cost: WeightedSums,
+    loss: WeightedSums,
+    always: Vec<WeightedSums>,
 }
 
 impl Policy {
@@ -191,11 +217,11 @@ impl Policy {
             .filter_map(|held_out| self.judge(held_out, &held_out.parts(), |_| 0).pop())
             .collect();
         let share = if self.has_forest() { JACKKNIFE_SHARE_OF_FORESTS } else { JACKKNIFE_SHARE_OF_CELLS };
-        let of = |sums: fn(&Judged) -> &WeightedSums| {
+        let of = |sums: fn(&Judged) -> &WeightedSums, influence: &WeightedSums| {
             let means: Vec<f64> = without.iter().map(|judged| sums(judged).mean()).collect();
-            with_jackknife(sums(judged).standard_error(), &means, share)
+            with_jackknife(influence.standard_error(), &means, share)
         };
-        [of(|judged| &judged.cost), of(|judged| &judged.loss)]
+        [of(|judged| &judged.cost, &judged.influence.cost), of(|judged| &judged.loss, &judged.influence.loss)]
     }
 
     /// [`judge_sources`](Self::judge_sources) with each jackknife group deleted in turn; without fall-backs.
@@ -230,9 +256,14 @@ impl Policy {
     fn judge(&self, held_out: &HeldOut, parts: &[usize], group: impl Fn(usize) -> usize) -> Vec<Judged> {
         let actions = self.actions();
         let actions_of_parts = self.mixed_actions(held_out, parts);
+        let routed_means = held_out.imputation.as_ref().map(|imputation| {
+            let routed = |(_, taken): &(bool, MixedAction)| taken.mean(|action| self.bayes_part(action));
+            RoutedMeans::new(imputation, held_out, parts.iter().copied().zip(actions_of_parts.iter().map(routed)))
+        });
         let mut judged: Vec<Judged> = Vec::new();
-        // Per row: cost, loss and the cost of each action by labels; cost and the cost of each action as expected; the widths of their bounds.
-        let width = 4 + 3 * actions;
+        // Per row: cost, loss and the cost of each action by labels; cost and the cost of each action as expected; the widths of their bounds; the
+        // part that is routed to a Bayes-optimal oracle, and the irreducible loss.
+        let width = 6 + 3 * actions;
         let (mut values, mut places) = (Vec::new(), Vec::new());
         let [mut low, mut high] = [(); 2].map(|()| vec![0.0; actions]);
         for (&part, (known, taken)) in parts.iter().zip(actions_of_parts) {
@@ -242,31 +273,51 @@ impl Policy {
             }
             self.fill_costs(&self.task, held_out.expected(part), &mut low, &mut high);
             let slack = |action: usize| high[action] - low[action];
+            let routed_part = taken.mean(|action| self.bayes_part(action));
             for (&row, (weight, losses)) in held_out.numbers(part).iter().zip(held_out.rows(part)) {
                 let cost = |action: usize| {
                     self.cost_of(action, losses.total, losses.irreducible[1], |place| losses.oracles[place][1])
                 };
                 let paid = |action: usize| self.task.routes().get(action.wrapping_sub(1)).map_or(0.0, |r| r.price());
+                // A routed row with one label has the mean of routed rows with several, which may have less noise than the others.
+                let imputed = routed_means.as_ref().and_then(|means| means.of_row(row, held_out.fold(part)));
+                let change = imputed.map_or(0.0, |mean| routed_part * (mean - losses.irreducible[1]));
                 places.push((at, row, weight, values.len()));
-                values.extend([taken.mean(cost), taken.mean(|action| cost(action) - paid(action))]);
+                values.extend([taken.mean(cost) + change, taken.mean(|action| cost(action) - paid(action)) + change]);
                 values.extend((0..actions).map(cost));
                 values.push(taken.mean(|action| high[action]));
                 values.extend_from_slice(&high);
                 values.push(taken.mean(slack));
                 values.extend((0..actions).map(slack));
+                values.extend([routed_part, losses.irreducible[1]]);
                 judged[at].known += if known { weight } else { 0.0 };
             }
         }
         // A row that is decided several times counts once, with the mean.
         places.sort_by_key(|&(at, row, ..)| (at, row));
-        let mut mean = vec![0.0; width];
+        let mut means = Vec::with_capacity(places.len());
         for times in places.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
-            mean.fill(0.0);
+            let mut mean = vec![0.0; width];
             for &(.., start) in times {
                 mean.iter_mut().zip(&values[start..]).for_each(|(sum, value)| *sum += value / times.len() as f64);
             }
-            let (at, _, weight, _) = times[0];
-            judged[at].add(weight, &mean);
+            let (at, row, weight, _) = times[0];
+            means.push((at, row as usize, weight, mean));
+        }
+        let multiples = held_out.imputation.as_ref().map(|imputation| {
+            let rows =
+                means.iter().map(|(at, row, weight, mean)| (*at, *row, *weight, [mean[width - 2], mean[width - 1]]));
+            ImputedMultiples::new(imputation, judged.len(), rows)
+        });
+        for (at, row, weight, mean) in &means {
+            let [always, taken] = multiples
+                .as_ref()
+                .map_or([0.0; 2], |multiples| multiples.of_row(*at, *row, [mean[width - 2], mean[width - 1]]));
+            let imputed = |place: usize| match place {
+                0 | 1 => taken,
+                action => always * self.bayes_part(action - 2),
+            };
+            judged[*at].add(*weight, &mean[..width - 2], imputed);
         }
         judged
     }
@@ -289,6 +340,89 @@ impl Policy {
             (low == high, MixedAction::either(route, kept, at.part_of(unit, self.tie)))
         };
         parts.iter().zip(&units).map(routed).collect()
+    }
+}
+
+/// The mean irreducible loss of routed rows with several labels, in each group of similar confidence of each fold.
+struct RoutedMeans<'a> {
+    imputation: &'a Imputation,
+    /// By fold and group: the routed weight of rows with several labels, and the sum of their irreducible losses.
+    sums: BTreeMap<(u32, usize), [f64; 2]>,
+}
+
+impl<'a> RoutedMeans<'a> {
+    /// `parts` are parts of the held-out rows, each once, and the part of their rows that is routed.
+    fn new(imputation: &'a Imputation, held_out: &HeldOut, parts: impl Iterator<Item = (usize, f64)>) -> Self {
+        let mut found = Self { imputation, sums: BTreeMap::new() };
+        for (part, routed) in parts.filter(|(_, routed)| *routed > 0.0) {
+            for (&row, (weight, losses)) in held_out.numbers(part).iter().zip(held_out.rows(part)) {
+                if let (group, Some(_)) = imputation.of_row(row as usize) {
+                    let sums = found.sums.entry((held_out.fold(part), group)).or_default();
+                    *sums = [sums[0] + weight * routed, sums[1] + weight * routed * losses.irreducible[1]];
+                }
+            }
+        }
+        found
+    }
+
+    /// The mean for a row with one label; `None` for other rows, or if there is no row to take it from.
+    fn of_row(&self, row: u32, fold: u32) -> Option<f64> {
+        let (group, None) = self.imputation.of_row(row as usize) else { return None };
+        let &[weight, sum] = self.sums.get(&(fold, group))?;
+        (weight > 0.0).then(|| sum / weight)
+    }
+}
+
+/// How much the irreducible losses of rows with one label depend on rows with several, in each group of rows of similar confidence.
+struct ImputedMultiples<'a> {
+    imputation: &'a Imputation,
+    /// For each group of each source.
+    weights: Vec<GroupWeights>,
+}
+
+/// The weights of a group's rows with one label and with several, and the sum of the irreducible losses of routed rows with several.
+#[derive(Debug, Clone, Copy, Default)]
+struct GroupWeights {
+    single: f64,
+    routed_single: f64,
+    paired: f64,
+    routed_paired: f64,
+    routed_loss: f64,
+}
+
+impl<'a> ImputedMultiples<'a> {
+    /// `rows` are the source, row and weight of all held-out rows, the part of them that is routed, and their irreducible losses.
+    fn new(
+        imputation: &'a Imputation,
+        sources: usize,
+        rows: impl Iterator<Item = (usize, usize, f64, [f64; 2])>,
+    ) -> Self {
+        let mut found = Self { imputation, weights: vec![GroupWeights::default(); sources * imputation.groups()] };
+        for (at, row, weight, [routed, loss]) in rows {
+            let (group, deviation) = imputation.of_row(row);
+            let weights = &mut found.weights[at * imputation.groups() + group];
+            if deviation.is_some() {
+                weights.paired += weight;
+                weights.routed_paired += weight * routed;
+                weights.routed_loss += weight * routed * loss;
+            } else {
+                weights.single += weight;
+                weights.routed_single += weight * routed;
+            }
+        }
+        found
+    }
+
+    /// What a row adds to the irreducible losses of rows with one label of its source: to all of them, and to those that are routed.
+    fn of_row(&self, at: usize, row: usize, [routed, loss]: [f64; 2]) -> [f64; 2] {
+        let (group, Some(deviation)) = self.imputation.of_row(row) else { return [0.0; 2] };
+        let weights = self.weights[at * self.imputation.groups() + group];
+        let all = weights.single / weights.paired * deviation;
+        if weights.routed_paired == 0.0 {
+            return [all, weights.routed_single / weights.paired * deviation];
+        }
+        let deviation = routed * (loss - weights.routed_loss / weights.routed_paired);
+        [all, weights.routed_single / weights.routed_paired * deviation]
     }
 }
 

@@ -62,6 +62,7 @@ mod reproduction {
     mod forest_limits;
     mod honest_forest;
     mod independence;
+    mod mixed_labels;
     mod pooled;
     mod promises;
     mod small_savings;
