@@ -237,5 +237,5 @@ fn changes_of_administration_are_listed() {
     let list = service.client(path, "admin-log").ok().words();
     assert!(list.contains("put deployment d") && list.contains("loopback"), "{list}");
     let answer = service.client(path, "admin-log --after 1 --limit 1 --json").ok().json();
-    assert!(answer["entries"][0]["what"].as_str().unwrap().starts_with("add version to d"), "{answer}");
+    assert!(answer["entries"][0]["what"].as_str().unwrap().starts_with("add version 1 to d"), "{answer}");
 }
