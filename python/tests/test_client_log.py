@@ -69,7 +69,7 @@ def test_what_if_decides_the_log_again(client: Client, world: World, queries: Wo
 def test_versions_are_added_activated_and_rolled_back(client: Client, world: World, tmp_path: Path) -> None:
     name = "versions"
     assert client.put_deployment(name).active is None
-    with pytest.raises(ServiceError, match="no active version") as caught:
+    with pytest.raises(ServiceError, match="has no version yet") as caught:
         client.decide(name, [0.2, 0.3, 0.5])
     assert caught.value.status == 409
     router = fitted("top-class:10", world)
