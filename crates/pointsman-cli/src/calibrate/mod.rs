@@ -150,7 +150,7 @@ fn leave_out_known(router: &Router, frame: &mut Frame) -> anyhow::Result<Option<
     if words::table::has_items_that_shaped_cells(router, &frame.table) {
         bail!(
             "--known-items skip: the table has most of the router's items, so it seems to contain the one that the router was calibrated \
-             on; half of those items shaped the cells and are not in the router, so that they cannot be told from new ones, and with them \
+             on; half of those items shaped the cells and are not in the router, so that they cannot be distinguished from new ones, and with them \
              certificates would not hold: give only new items, or calibrate again with all of them"
         );
     }

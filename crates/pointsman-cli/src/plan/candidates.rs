@@ -38,7 +38,7 @@ impl Candidates {
             if words::table::has_items_that_shaped_cells(router, &frame.table) {
                 bail!(
                     "{}: has most of the router's items, so it seems to be the table that the router was calibrated on; half of its items \
-                     shaped the cells and are not in the router, so that they cannot be told from new ones: add --annotations FILE with \
+                     shaped the cells and are not in the router, so that they cannot be distinguished from new ones: add --annotations FILE with \
                      all labels (or columns of votes), or give a table of new items only",
                     path.display()
                 );

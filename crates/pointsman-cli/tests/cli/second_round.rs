@@ -230,7 +230,7 @@ fn policies_that_decide_alike_are_called_alike() {
     assert!(run.words().contains("copy.safetensors decides these rows as router.safetensors does"), "{run:?}");
 }
 
-/// Half of the items that a tree was learned from shaped its cells and are not in the router: they cannot be told from new ones.
+/// Half of the items that a tree was learned from shaped its cells and are not in the router: they cannot be distinguished from new ones.
 #[test]
 fn calibration_table_of_a_learned_partition_is_not_taken_for_new_items() {
     let (folder, _) = first_round();

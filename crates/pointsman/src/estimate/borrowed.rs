@@ -46,7 +46,7 @@ impl BorrowedLosses {
         }
         match own {
             None => sum / weight,
-            // Rows with one label may have no weight.
+            // All rows of the group have several labels.
             Some((own, _)) if weight == 0.0 => own,
             Some((own, rows)) => (rows * own + BORROWED_ROWS * sum / weight) / (rows + BORROWED_ROWS),
         }
