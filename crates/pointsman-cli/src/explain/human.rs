@@ -11,7 +11,7 @@ use crate::render::table::Grid;
 use crate::render::wrap::hanging;
 use crate::render::{paragraph, printable};
 use crate::show::certified::{certain, range};
-use crate::words::policy::prices_of_limit;
+use crate::words::policy::{prices_of_limit, shares_in_words};
 
 /// Prints one explanation.
 pub(super) fn print(out: &mut impl Write, it: &Explanation, router: &Router, policy: &Policy) -> io::Result<()> {
@@ -103,7 +103,7 @@ fn print_costs(out: &mut impl Write, it: &Explanation) -> io::Result<()> {
     let mut grid = Grid::new().text("action").number("cost").numbers(has_intervals.then_some(within)).text("");
     for priced in order {
         let taken = if priced.action == it.action {
-            "taken"
+            if it.shares.is_some() { "cheapest" } else { "taken" }
         } else if Some(&priced.action) == it.runner_up.as_ref() {
             "runner-up"
         } else {
@@ -140,6 +140,13 @@ fn reason_in_words(reason: &str) -> &'static str {
 /// What decides, what would change the action, and whether it is certain, one sentence each.
 fn sentences(it: &Explanation, policy: &Policy) -> Vec<String> {
     let mut sentences = Vec::new();
+    if let Some(shares) = &it.shares {
+        sentences.push(format!(
+            "A forest decides each query by its own costs. Of the calibration rows in this cell: {}. What follows holds for the cell as a \
+             whole.",
+            shares_in_words(shares)
+        ));
+    }
     if let (Some(irreducible), Some(reducible)) = (it.irreducible, it.reducible) {
         sentences.push(format!(
             "Predicting loses {} {}: {} is irreducible, and {} would be saved by an oracle that knows the distribution of the labels.",

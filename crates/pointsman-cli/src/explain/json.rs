@@ -25,6 +25,9 @@ pub(super) struct Explanation {
     pub(super) unit: &'static str,
     pub(super) action: String,
     pub(super) actions: Vec<Priced>,
+    /// The share of each action among the calibration rows of a forest's cell, whose queries are decided one by one; not for a query.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) shares: Option<Named<f64>>,
     /// Why the action is taken, in one word.
     pub(super) reason: &'static str,
     pub(super) runner_up: Option<String>,

@@ -139,7 +139,9 @@ fn explain(
     let judged = certified_cell.map(|certified| &certified.judgement.cells[cell.index()]);
     let change = |Flip { price_of, now, at, to, .. }| PriceChange { price_of, now, at, to };
     let decided = decision.action() != Action::Undetermined;
+    let shares = if query.is_none() { policy.shares_within_cells() } else { None };
     Explanation {
+        shares: shares.and_then(|mut shares| shares.get_mut(cell.index()).and_then(Option::take)),
         trees: decision.trees(),
         examples,
         query,

@@ -94,35 +94,53 @@ impl Grid {
         }
     }
 
-    /// Makes columns narrower until they fit, and returns which are drawn side by side.
+    /// Makes columns narrower until they fit, and returns which are drawn side by side. Of the ways to do that, the one with the fewest lines
+    /// is taken: long texts in a narrow column take more lines than a further part of the table.
     fn fit(&self, room: usize, widths: &mut [usize]) -> Vec<Vec<usize>> {
-        let needed = |widths: &[usize]| widths.iter().map(|width| GAP.len() + width).sum::<usize>();
-        let mut narrow = widths.to_vec();
-        let least: Vec<usize> = (0..narrow.len()).map(|column| self.least_width(column)).collect();
-        while needed(&narrow) > room {
-            let broken = (0..narrow.len()).filter(|&i| narrow[i] > least[i]);
-            let Some(widest) = broken.max_by_key(|&i| narrow[i]) else { break };
-            narrow[widest] -= 1;
-        }
-        if needed(&narrow) <= room {
-            widths.copy_from_slice(&narrow);
+        if needed(widths) <= room {
             return vec![(0..widths.len()).collect()];
         }
+        let least: Vec<usize> = (0..widths.len()).map(|column| self.least_width(column)).collect();
+        let side_by_side = self.side_by_side(room, widths, &least);
+        let one_part = |widths: Vec<usize>| (vec![(0..widths.len()).collect()], widths);
+        let mut layouts: Vec<(Vec<Vec<usize>>, Vec<usize>)> = side_by_side.map(one_part).into_iter().collect();
         // In several parts there is more room for each column.
-        let first = GAP.len() + widths[0].min(NARROWEST.max(room / 3));
-        widths[0] = first - GAP.len();
-        let beside = room.saturating_sub(first + GAP.len()).max(1);
+        let first = widths[0].min(NARROWEST.max(room / 3));
+        let beside = room.saturating_sub(first + 2 * GAP.len()).max(1);
+        let wide = |column: usize| widths[column].min(least[column].max(room / 2));
+        let narrow = |column: usize| least[column];
+        for width in [&wide as &dyn Fn(usize) -> usize, &narrow] {
+            let widths: Vec<usize> =
+                (0..widths.len()).map(|column| if column == 0 { first } else { width(column).min(beside) }).collect();
+            // The smallest number of parts, as even as possible.
+            let parts = divided(&widths, room);
+            let even = (first..room).map(|less| divided(&widths, less)).find(|even| even.len() == parts.len());
+            layouts.push((even.unwrap_or(parts), widths));
+        }
+        let fewest_lines = layouts.into_iter().min_by_key(|(parts, widths)| self.height(parts, widths));
+        let Some((parts, chosen)) = fewest_lines else { return Vec::new() };
+        widths.copy_from_slice(&chosen);
+        parts
+    }
+
+    /// The widths with which all columns fit side by side, the widest made narrower first; `None` if they cannot.
+    fn side_by_side(&self, room: usize, widths: &[usize], least: &[usize]) -> Option<Vec<usize>> {
         let mut narrow = widths.to_vec();
-        for column in 1..widths.len() {
-            widths[column] = widths[column].min(least[column].max(room / 2)).min(beside);
-            narrow[column] = least[column].min(beside);
+        while needed(&narrow) > room {
+            let broken = (0..narrow.len()).filter(|&i| narrow[i] > least[i]);
+            let widest = broken.max_by_key(|&i| narrow[i])?;
+            narrow[widest] -= 1;
         }
-        if divided(&narrow, room).len() < divided(widths, room).len() {
-            widths.copy_from_slice(&narrow);
-        }
-        // The smallest number of parts, as even as possible.
-        let parts = divided(widths, room);
-        (first..room).map(|less| divided(widths, less)).find(|even| even.len() == parts.len()).unwrap_or(parts)
+        Some(narrow)
+    }
+
+    /// The lines that a layout takes, without the headers.
+    fn height(&self, parts: &[Vec<usize>], widths: &[usize]) -> usize {
+        let row_height = |row: &[(String, Style)], part: &[usize]| {
+            let height = |&i: &usize| row.get(i).map_or(0, |cell| lines(&cell.0, widths[i], widths[i]).len());
+            part.iter().map(height).max().unwrap_or(0)
+        };
+        parts.iter().map(|part| 1 + self.rows.iter().map(|row| row_height(row, part)).sum::<usize>()).sum()
     }
 
     /// A row, over as many lines as its longest text needs.
@@ -168,6 +186,11 @@ impl Grid {
         }
         Ok(())
     }
+}
+
+/// The room that columns take side by side.
+fn needed(widths: &[usize]) -> usize {
+    widths.iter().map(|width| GAP.len() + width).sum()
 }
 
 /// Divides columns into parts that fit side by side; each part begins with the first column.
@@ -250,6 +273,22 @@ mod tests {
         let lines = drawn(&sample(), 40);
         assert!(lines.contains(&String::new()), "{lines:#?}");
         assert!(lines.iter().filter(|line| line.trim_start().starts_with("12")).count() >= 2, "{lines:#?}");
+    }
+
+    #[test]
+    fn long_texts_are_not_squeezed_to_save_a_part_of_the_table() {
+        let mut grid =
+            Grid::new().number("cell").text("name").text("action").text("rival").numbers(["worth", "labels"]);
+        for cell in 0..8 {
+            let name =
+                "expected reducible loss < 0.10 and expected share of yes < 0.31 and expected irreducible loss ≥ 0.32";
+            let number = cell.to_string();
+            let texts = [number.as_str(), name, "route:expert", "predict", "0.0206", "~5,200, not certain"];
+            grid.row(texts.map(|text| (text, PLAIN)));
+        }
+        let lines = drawn(&grid, 80);
+        assert!(lines.len() < 8 * 5 + 3, "{lines:#?}");
+        assert!(lines.iter().any(|line| line.contains("expected reducible loss < 0.10 and")), "{lines:#?}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use pointsman::partition::Factor;
+use pointsman::task::Named;
 use pointsman::{Action, CellId, Decision, Oracle, Policy, Router};
 
 use super::json::identified_losses;
@@ -78,9 +79,12 @@ pub(super) fn print_policy(
     let known = |cell: &CellId| policy.cell(*cell).is_some_and(|decision| decision.estimate().is_known());
     let open = |cell: &CellId| identified.get(cell.index()).copied().flatten().filter(|ends| worth_showing(*ends));
     let any_open = order.iter().any(|cell| known(cell) && open(cell).is_some());
+    let shares = policy.shares_within_cells();
     let mut grid = Grid::new().number("cell").text("name").number("rows").text("support");
     grid = grid.numbers(["irreducible"]).numbers(any_open.then_some("identified")).numbers(["reducible"]);
-    grid = grid.numbers(&names).text("action").number("margin");
+    grid = grid.numbers(&names);
+    // The queries of a forest's cell are decided one by one: there is a share of each action, and no margin.
+    grid = if shares.is_some() { grid.text("actions") } else { grid.text("action").number("margin") };
     for (&cell, decision) in order.iter().zip(&decisions) {
         let support = policy.support(cell);
         let mut row = vec![
@@ -91,7 +95,11 @@ pub(super) fn print_policy(
         ];
         match decision {
             Some(decision) => {
-                let mut cells = decision_cells(decision, digits);
+                let mut cells = loss_cells(decision, digits);
+                match &shares {
+                    Some(shares) => cells.extend(shares[cell.index()].as_ref().map(shares_cell)),
+                    None => cells.extend(action_cells(decision, digits)),
+                }
                 if any_open {
                     let range = |[low, high]: [f64; 2]| format!("{}…{}", fixed(low, digits), fixed(high, digits));
                     let text = open(&cell).filter(|_| known(&cell)).map_or("–".to_owned(), range);
@@ -136,25 +144,35 @@ pub(super) fn print_title(out: &mut impl Write, path: &str, router: &Router, pol
     render::matrix::write(out, &policy.task_summary(), router.classes())
 }
 
-/// The cells of a grid for a decision: losses, costs, action, margin.
-fn decision_cells(decision: &Decision<'_>, digits: usize) -> Vec<(String, anstyle::Style)> {
+/// The cells of a grid for a decision's losses and costs.
+fn loss_cells(decision: &Decision<'_>, digits: usize) -> Vec<(String, anstyle::Style)> {
     let range = |low: f64, high: f64| {
         if low == high { fixed(low, digits) } else { format!("{}…{}", fixed(low, digits), fixed(high, digits)) }
     };
     let estimate = decision.estimate();
     let [reducible_low, reducible_high] = estimate.reducible_bounds();
-    let action = decision.action();
     let mut cells = vec![
         (range(estimate.irreducible_low, estimate.irreducible_high), PLAIN),
         (range(reducible_low, reducible_high), PLAIN),
     ];
     let costs = decision.costs().iter().zip(decision.costs_high());
     cells.extend(costs.map(|(&low, &high)| (range(low, high), PLAIN)));
-    let random = decision.marginal_share().map_or(String::new(), |part| format!(" ({})", percent(part)));
-    cells.push((format!("{action}{random}"), style::action(&action)));
-    let margin = if action == Action::Undetermined { f64::NAN } else { decision.margin() };
-    cells.push((fixed(margin, digits), DIM));
     cells
+}
+
+/// The cells of a grid for a decision's action and margin.
+fn action_cells(decision: &Decision<'_>, digits: usize) -> [(String, anstyle::Style); 2] {
+    let action = decision.action();
+    let random = decision.marginal_share().map_or(String::new(), |part| format!(" ({})", percent(part)));
+    let margin = if action == Action::Undetermined { f64::NAN } else { decision.margin() };
+    [(format!("{action}{random}"), style::action(&action)), (fixed(margin, digits), DIM)]
+}
+
+/// The cell of a grid for the shares of a forest's actions, in the colour of the most frequent one.
+fn shares_cell(shares: &Named<f64>) -> (String, anstyle::Style) {
+    let shares = words::policy::most_frequent(shares);
+    let text: Vec<String> = shares.iter().map(|(name, share)| format!("{name} {}", percent(*share))).collect();
+    (text.join(", "), shares.first().map_or(PLAIN, |(name, _)| style::action_named(name)))
 }
 
 fn print_legend(out: &mut impl Write, policy: &Policy, factors: &[Factor], identified: bool) -> io::Result<()> {
@@ -175,8 +193,16 @@ fn print_legend(out: &mut impl Write, policy: &Policy, factors: &[Factor], ident
         "a route costs the loss of its oracle + its price"
     };
     line("predict", &format!("irreducible + reducible (shown as 0 if its estimate is negative); {route}"))?;
-    let prices = words::policy::prices_of_limit(policy).map_or(String::new(), |prices| format!(", {prices}"));
-    line("margin", &format!("by how much the action beats the next best{prices}"))?;
+    let is_forest = matches!(factors, [Factor::Forest { .. }]);
+    if is_forest {
+        line(
+            "actions",
+            "of the cell's rows; losses and costs are those of the cell as a whole, each query is decided by its own",
+        )?;
+    } else {
+        let prices = words::policy::prices_of_limit(policy).map_or(String::new(), |prices| format!(", {prices}"));
+        line("margin", &format!("by how much the action beats the next best{prices}"))?;
+    }
     if let Some(routes) = routes_of_one_cost(policy) {
         line(
             "equal costs",
@@ -185,8 +211,7 @@ fn print_legend(out: &mut impl Write, policy: &Policy, factors: &[Factor], ident
             ),
         )?;
     }
-    if let [Factor::Forest { .. }] = factors {
-        line("forest", "each row shows a cell as a whole; each query is decided by its own costs")?;
+    if is_forest {
         line(
             "name",
             "the cell's rank by the forest's forecasts, made without a row's own labels; losses estimated with them need not be in that order",
@@ -218,20 +243,11 @@ fn routes_of_one_cost(policy: &Policy) -> Option<String> {
 
 /// Prints each action's share of traffic like the calibration rows, the expected cost, and the limit's effect.
 pub(super) fn print_shares(out: &mut impl Write, policy: &Policy) -> io::Result<()> {
-    let shares = policy.shares();
-    let mut shares: Vec<(&str, f64)> = shares.iter().map(|(name, &share)| (name, share)).collect();
-    shares.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let text: Vec<String> = shares
-        .into_iter()
-        .filter(|(_, share)| *share > 0.0)
-        .map(|(name, share)| {
-            let style = style::action_named(name);
-            format!("{style}{name}{style:#} {}", percent(share))
-        })
-        .collect();
     writeln!(out)?;
-    paragraph(&mut *out, 2, &format!("On traffic like the calibration rows: {}", text.join(", ")))?;
-    for text in words::policy::expected_cost(policy).into_iter().chain(words::policy::limit(policy)) {
+    let shares = words::policy::shares_in_words(&policy.shares());
+    paragraph(&mut *out, 2, &format!("On traffic like the calibration rows: {shares}"))?;
+    let panels = super::panels::in_words(&super::panels::each_alone(policy));
+    for text in words::policy::expected_cost(policy).into_iter().chain(words::policy::limit(policy)).chain(panels) {
         paragraph(&mut *out, 2, &text)?;
     }
     words::policy::print_perfect_oracles(out, policy.task())

@@ -5,6 +5,7 @@ use pointsman::task::{Named, TaskSummary};
 use pointsman::{Action, CellId, Decision, Policy, Router};
 use serde::Serialize;
 
+use super::panels::{self, PanelAlone};
 use crate::calibrate::json::LabelCounts;
 use crate::certified::{CellBounds, Certified, PolicyBounds};
 use crate::json::known;
@@ -31,6 +32,9 @@ pub(super) struct Report {
     /// The expected cost of new queries; null if labels give only bounds.
     #[serde(skip_serializing_if = "Option::is_none")]
     promise: Option<Option<pointsman::policy::Promise>>,
+    /// What each panel costs without the others, if there are several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    panels: Vec<PanelAlone>,
     #[serde(flatten)]
     certified: Option<PolicyBounds>,
     cells: Vec<Cell>,
@@ -45,6 +49,10 @@ struct Cell {
     centroid: Option<Vec<f64>>,
     #[serde(flatten)]
     priced: Option<Priced>,
+    /// The share of each action among the rows of a forest's cell, whose queries are decided one by one; `action` is that of the cell as a
+    /// whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shares: Option<Named<f64>>,
     #[serde(flatten)]
     certified: Option<CellBounds>,
 }
@@ -95,9 +103,11 @@ pub(super) fn report(
 ) -> Report {
     let names = policy.map(|policy| policy.task().action_names()).unwrap_or_default();
     let identified = policy.map(|policy| identified_losses(router, policy)).unwrap_or_default();
+    let shares = policy.and_then(Policy::shares_within_cells);
     let cell = |&cell: &CellId| {
         let mixture = router.mixture(cell);
         Cell {
+            shares: shares.as_ref().and_then(|shares| shares[cell.index()].clone()),
             cell: cell.0,
             name: router.cells().name(cell, router.classes()),
             rows: mixture.len(),
@@ -121,6 +131,7 @@ pub(super) fn report(
         surcharge: policy.and_then(Policy::surcharge),
         shares: policy.map(Policy::shares),
         promise: policy.map(Policy::promise),
+        panels: policy.map(panels::each_alone).unwrap_or_default(),
         certified: certified.map(Certified::bounds),
         cells: order.iter().map(cell).collect(),
     }

@@ -3,6 +3,7 @@
 pub(crate) mod certified;
 mod human;
 mod json;
+mod panels;
 
 use std::io::{self, Write};
 

@@ -13,7 +13,7 @@ use super::{identified_interval, with_error};
 use crate::flags::shell_quoted_text;
 use crate::render::number::{counted, percent, plain, short};
 use crate::render::paragraph;
-use crate::render::style::DIM;
+use crate::render::style::{self, DIM};
 
 /// A warning that a router has too few calibration rows to estimate anything; `None` if it has enough.
 pub(crate) fn few_rows(router: &Router) -> Option<String> {
@@ -30,6 +30,23 @@ pub(crate) fn few_rows(router: &Router) -> Option<String> {
 /// The expected cost of new queries; `None` if labels give only bounds.
 pub(crate) fn expected_cost(policy: &Policy) -> Option<String> {
     policy.promise().map(|promise| promised_cost(&promise, policy.task().loss().unit()))
+}
+
+/// The actions that have a share, the most frequent first.
+pub(crate) fn most_frequent(shares: &Named<f64>) -> Vec<(&str, f64)> {
+    let mut shares: Vec<(&str, f64)> = shares.iter().map(|(name, &share)| (name, share)).collect();
+    shares.retain(|(_, share)| *share > 0.0);
+    shares.sort_by(|a, b| b.1.total_cmp(&a.1));
+    shares
+}
+
+/// The actions that have a share, in colour.
+pub(crate) fn shares_in_words(shares: &Named<f64>) -> String {
+    let one = |(name, share): (&str, f64)| {
+        let style = style::action_named(name);
+        format!("{style}{name}{style:#} {}", percent(share))
+    };
+    most_frequent(shares).into_iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
 /// The expected cost of a policy and of each action taken always.

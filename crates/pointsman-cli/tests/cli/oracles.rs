@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::{has_keys, keys, line, parse_csv, real_data, repository, world};
+use crate::{has_keys, keys, line, parse_csv, real_data, repository, workshop, world};
 
 const JURIES: &str =
     "--route one=0.02,panel:m=1 --route three=0.06,panel:m=3,aggregate=mean --route copy=0.01,measured --abstain 0.4";
@@ -31,6 +31,24 @@ fn measured() -> TempDir {
 
 fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+/// What `show` says of each panel is the expected cost of a task without the others.
+#[test]
+fn each_panel_is_priced_without_the_others() {
+    let folder = workshop();
+    let show =
+        |routes: &str| line(folder.path(), &format!("show router.safetensors {routes} --abstain 0.5 --json")).ok();
+    let [one, three] = ["--route one=0.01,panel:m=1", "--route three=0.03,panel:m=3"];
+    let both = show(&format!("{one} {three}")).json();
+    for (place, (alone, experts)) in [(one, 1), (three, 3)].into_iter().enumerate() {
+        let panel = &both["panels"][place];
+        assert_eq!(panel["experts"], experts);
+        assert_eq!(panel["cost"], show(alone).json()["promise"]["cost"], "{panel}");
+        assert!(show(alone).json().get("panels").is_none(), "one panel has nothing to be compared with");
+    }
+    let run = line(folder.path(), &format!("show router.safetensors {one} {three} --abstain 0.5")).ok();
+    assert!(run.stdout.contains("How many experts?"), "{run:?}");
 }
 
 #[test]

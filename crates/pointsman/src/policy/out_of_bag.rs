@@ -231,15 +231,31 @@ fn shrink_variance(means: &mut [[f64; 2]], weights: &[f64], rows: &[u32], sums: 
 impl Policy {
     /// The share of the out-of-bag calibration rows that each action gets; `None` if the router has no forest or no row is out of bag.
     pub(super) fn out_of_bag_shares(&self) -> Option<Named<f64>> {
-        if !self.has_forest() {
+        self.has_forest().then(|| self.shares_of_parts(&self.held_out().parts()))?
+    }
+
+    /// The share of each action among the out-of-bag calibration rows of each cell, if the router has a forest: its queries are decided one
+    /// by one, and few cells have one action for all. `None` without a forest or without calibration rows, and for cells without such
+    /// rows.
+    #[must_use]
+    pub fn shares_within_cells(&self) -> Option<Vec<Option<Named<f64>>>> {
+        if !self.has_forest() || self.figures.is_some() {
             return None;
         }
         let held_out = self.held_out();
-        let parts = held_out.parts();
+        let mut parts_of_cells = vec![Vec::new(); self.cells.count()];
+        held_out.parts().iter().for_each(|&part| parts_of_cells[held_out.source(part) as usize].push(part));
+        let shares: Vec<Option<Named<f64>>> = parts_of_cells.iter().map(|parts| self.shares_of_parts(parts)).collect();
+        shares.iter().any(Option::is_some).then_some(shares)
+    }
+
+    /// The share of some held-out rows that each action gets; `None` if there are none.
+    fn shares_of_parts(&self, parts: &[usize]) -> Option<Named<f64>> {
+        let held_out = self.held_out();
         let weight = |part: usize| held_out.rows(part).map(|(weight, _)| weight).sum::<f64>();
         let all: f64 = parts.iter().map(|&part| weight(part)).sum();
         let (mut shares, mut open) = (vec![0.0; self.actions()], 0.0);
-        for &part in &parts {
+        for &part in parts {
             let (is_determined, taken) = self.action_for(held_out.expected(part));
             if is_determined {
                 let shares = shares.iter_mut().enumerate();
