@@ -68,7 +68,7 @@ def rates(found):
             judged = bar(ratio <= 1.5, "1.5") if name == "cells" else ""
             rows.append([thousands(one["rate"]), NAMES[name], millis(p99), f"{ratio:.1f}" if ratio else "1", judged])
     seconds = found[0]["seconds"]
-    return f"## Latency at a fixed rate\n\n99th percentile over {seconds} seconds each, counted from the time a request was due; segments of the log are closed and metrics are read meanwhile.\n\n" + table(
+    return f"## Latency at a fixed rate\n\n99th percentile over {seconds} seconds each, counted from the time a request was due; decisions are archived and metrics are read meanwhile.\n\n" + table(
         ["requests per second", "policy", "99th percentile", "times the fixed answer's", "bar"], *rows
     )
 

@@ -72,7 +72,7 @@ pub struct StoreConfig {
     pub durability: Durability,
     /// The most decisions that may wait to be committed.
     pub queue_rows: usize,
-    /// The size at which a file of the log is replaced by a new one, in megabytes.
+    /// The size at which the log goes on in a new journal, in megabytes.
     pub segment_megabytes: u64,
 }
 

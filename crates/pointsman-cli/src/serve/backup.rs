@@ -28,11 +28,11 @@ pub(crate) fn run(args: &BackupArgs) -> anyhow::Result<()> {
     let folder = args.output.display();
     if args.json {
         return json::print(
-            &json!({"output": folder.to_string(), "log_files": done.segments, "decisions": done.decisions}),
+            &json!({"output": folder.to_string(), "log_files": done.files, "decisions": done.decisions}),
         );
     }
     if !render::is_quiet() {
-        let (files, decisions) = (counted(done.segments, "file", "files"), count(done.decisions as usize));
+        let (files, decisions) = (counted(done.files, "file", "files"), count(done.decisions as usize));
         let mut out = anstream::stdout().lock();
         writeln!(out, "{GOOD}wrote{GOOD:#} {BOLD}{folder}{BOLD:#}: {decisions} decisions in {files} of the log")?;
     }

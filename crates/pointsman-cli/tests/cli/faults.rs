@@ -12,7 +12,7 @@ use pointsman_testing::{Rng, postgres};
 use rusqlite::Connection;
 use serde_json::json;
 
-use crate::interrupt::signal;
+use crate::interrupt::{signal, wait_until};
 use crate::serve::{Service, deployed, post};
 use crate::workshop;
 
@@ -126,7 +126,7 @@ fn keeps_decisions_when_killed(path: &Path, store: &str) {
         service.child.wait().unwrap();
         answered.extend(load.stop());
     }
-    // A start replays at most the file of the log that is written, so that each is short, whenever the one before was killed.
+    // A start reads what is in journals only, so that each is short, whenever the one before was killed.
     assert!(starts.iter().all(|start| *start < LONGEST_START), "starting took {starts:?}");
     assert!(answered.len() > ROUNDS, "only {} decisions were answered", answered.len());
     let mut service = Service::start(path, &["--config", "p.toml"]);
@@ -144,15 +144,22 @@ fn restarts_with_a_full_file_of_the_log_are_short() {
     let folder = workshop();
     let path = folder.path();
     let mut service = deployed(path, &[]);
-    // Just below the size at which a new file is begun, all of it in the write-ahead log.
-    let wal = || fs::metadata(path.join("pointsman.db-log/00000001.db-wal")).unwrap().len();
-    while wal() < 62 << 20 {
+    service.post(DECIDE, &json!({"probs": [0.5, 0.3, 0.2]})).unwrap();
+    let archive = path.join("pointsman.db-log/00000001.db");
+    wait_until(|| archive.exists());
+    // A journal just below the size at which a new one is begun, nothing of which is archived.
+    let lock = Connection::open(&archive).unwrap();
+    lock.busy_timeout(Duration::from_secs(30)).unwrap();
+    lock.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let journal = || fs::metadata(path.join("pointsman.db-log/00000001.journal")).unwrap().len();
+    while journal() < 62 << 20 {
         service.post(DECIDE, &json!({"probs": [0.5, 0.3, 0.2], "input": "x".repeat(1 << 20)})).unwrap();
     }
     let rows = logged(&service).len();
     service.child.kill().unwrap();
     service.child.wait().unwrap();
-    assert!(wal() >= 62 << 20, "there is nothing to replay");
+    drop(lock);
+    assert!(journal() >= 62 << 20, "there is nothing to archive");
     let start = Instant::now();
     let service = Service::start(path, &[]);
     let took = start.elapsed();

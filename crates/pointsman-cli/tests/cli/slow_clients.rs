@@ -16,8 +16,8 @@ use crate::workshop;
 /// Connections that are open at once and send nothing.
 const IDLE: usize = 5_000;
 
-/// Descriptors that SQLite may open or close meanwhile: those of one log segment, which has a writer and a reader.
-const DESCRIPTORS_OF_SQLITE: usize = 5;
+/// Descriptors that the log may open or close meanwhile: a journal, and connections to an archive.
+const DESCRIPTORS_OF_LOG: usize = 5;
 
 /// Clients of each kind.
 const CLIENTS: usize = 20;
@@ -47,7 +47,7 @@ fn assert_all_released(service: &Service, before: usize) {
     for _ in 0..100 {
         std::thread::sleep(Duration::from_millis(200));
         now = descriptors(service);
-        if now <= before + DESCRIPTORS_OF_SQLITE {
+        if now <= before + DESCRIPTORS_OF_LOG {
             return;
         }
     }

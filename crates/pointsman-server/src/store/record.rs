@@ -1,7 +1,10 @@
 //! One decision as it is logged.
 
+use std::collections::HashMap;
+
 use pointsman::Support;
 use pointsman::policy::Reason;
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::DeploymentId;
@@ -11,7 +14,7 @@ use crate::clock::Time;
 pub const UNDETERMINED: u8 = u8::MAX;
 
 /// A logged decision. Actions and classes are numbers; their names are those of the policy version.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// The decision's id, ordered by time.
     pub id: Uuid,
@@ -38,7 +41,7 @@ pub struct Record {
 }
 
 /// What was decided on a query, and why.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// The action that was answered: its place among the task's actions, or [`UNDETERMINED`].
     pub action: u8,
@@ -67,6 +70,12 @@ pub struct Outcome {
 }
 
 impl Record {
+    /// The value of a tag.
+    fn tag(&self, name: &str) -> Option<String> {
+        let mut tags: HashMap<String, String> = serde_json::from_str(self.tags.as_deref()?).ok()?;
+        tags.remove(name)
+    }
+
     /// The memory that it takes, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
@@ -109,7 +118,7 @@ impl<'a> ClientId<'a> {
 }
 
 /// Why the best action could not be taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Degradation {
     /// Its oracle is marked as unavailable.
@@ -209,6 +218,20 @@ impl LogQuery {
         let from = self.from.map_or(Uuid::nil(), Time::first_id);
         let next = self.after.map_or(Uuid::nil(), |id| Uuid::from_u128(id.as_u128().saturating_add(1)));
         (from.max(next), self.to.map(Time::first_id).into_iter().chain(self.before).min())
+    }
+
+    /// Whether a decision meets the conditions.
+    pub(super) fn contains(&self, record: &Record) -> bool {
+        let (first, end) = self.ids();
+        let Record { id, deployment, version, ref outcome, .. } = *record;
+        let answered = VersionAction { version, action: outcome.action };
+        id >= first
+            && end.is_none_or(|end| id < end)
+            && deployment == self.deployment
+            && self.version.is_none_or(|wanted| version == wanted)
+            && self.cell.is_none_or(|wanted| outcome.cell == wanted)
+            && self.actions.as_ref().is_none_or(|wanted| wanted.contains(&answered))
+            && self.tag.as_ref().is_none_or(|(name, value)| record.tag(name).is_some_and(|tag| tag == *value))
     }
 
     /// Whether a page has as many records as it may have. Otherwise there are no more that meet the conditions.

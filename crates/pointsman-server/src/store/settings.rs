@@ -11,7 +11,7 @@ pub struct Settings {
     pub is_durable: bool,
     /// The most rows that may wait to be committed.
     pub queue_rows: usize,
-    /// The size at which a log segment is replaced by a new one; of use to SQLite only.
+    /// The size at which the log goes on in a new journal; of use to SQLite only.
     pub segment_bytes: u64,
     /// Called after each commit with the time that it took.
     pub observe_commit: Arc<dyn Fn(Duration) + Send + Sync>,
@@ -42,7 +42,7 @@ impl Settings {
         Self { queue_rows, ..self }
     }
 
-    /// The size at which a log segment is replaced by a new one.
+    /// The size at which the log goes on in a new journal.
     #[must_use]
     pub fn segment_bytes(self, segment_bytes: u64) -> Self {
         Self { segment_bytes, ..self }

@@ -274,7 +274,7 @@ async fn sqlite_conforms() {
 }
 
 #[tokio::test]
-async fn sqlite_conforms_with_small_segments_on_disk() {
+async fn sqlite_conforms_with_small_journals_on_disk() {
     let folder = tempfile::tempdir().unwrap();
     let settings = Settings::new().segment_bytes(1).durable(true);
     conforms(&SqliteStore::open(folder.path().join("s.db"), settings).unwrap()).await;
@@ -292,7 +292,7 @@ async fn postgres_conforms() {
 }
 
 #[tokio::test]
-async fn ids_of_callers_are_found_in_closed_segments() {
+async fn ids_of_callers_are_found_in_closed_archives() {
     let folder = tempfile::tempdir().unwrap();
     let settings = Settings::new().segment_bytes(1 << 16);
     let store = SqliteStore::open(folder.path().join("s.db"), settings.clone()).unwrap();
@@ -308,7 +308,7 @@ async fn ids_of_callers_are_found_in_closed_segments() {
         let next: Vec<Record> = (0..20).map(|i| record(&ids, Some(&format!("{}-{i}", written.len())))).collect();
         append(&store, &next).await;
         written.extend(next);
-        assert!(written.len() < 100_000, "segments are not replaced");
+        assert!(written.len() < 100_000, "archives are not closed");
     }
     let check = async |store: &SqliteStore| {
         for first in written.iter().step_by(37) {
@@ -331,7 +331,7 @@ async fn ids_of_callers_are_found_in_closed_segments() {
 }
 
 #[tokio::test]
-async fn segments_of_large_inputs_are_replaced_in_time() {
+async fn journals_of_large_inputs_are_replaced_in_time() {
     let folder = tempfile::tempdir().unwrap();
     let settings = Settings::new().segment_bytes(1 << 20);
     let store = SqliteStore::open(folder.path().join("s.db"), settings).unwrap();

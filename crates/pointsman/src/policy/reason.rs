@@ -24,6 +24,7 @@ use crate::router::Support;
 /// So the reason for a query that is abstained on, or predicted because nothing is better, is the larger part of its loss: the part that an
 /// oracle would save (`hard`), or the part that nobody can (`ambiguous`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "lowercase"))]
 #[non_exhaustive]
 pub enum Reason {
     /// The model is good enough.

@@ -22,6 +22,7 @@ enum Rows<'a> {
 
 /// Whether a cell has enough rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "lowercase"))]
 pub enum Support {
     /// At least [`SPARSE_BELOW_ROWS`] rows.
     Enough,

@@ -1,205 +1,174 @@
-//! The thread that makes new log segments, and moves the rows of finished ones into archives.
+//! The thread that moves decisions from journals into archives.
 
-use std::fs::File;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
-use rusqlite::config::DbConfig;
 
-use super::super::Settings;
-use super::segments::{Segment, Segments, unusable};
+use super::super::{Record, Settings, StoreError};
+use super::archive::{Archive, Archives, checkpoint, empty_write_ahead_log};
+use super::journal::{Journal, Place};
+use super::journals::{Journals, damaged};
+use super::{unavailable, unwritable};
 use crate::clock::Time;
 
-/// The bytes of an archive, in segments.
-const SEGMENTS_PER_ARCHIVE: u64 = 4;
+/// The bytes of an archive, in journals.
+const JOURNALS_PER_ARCHIVE: u64 = 4;
 
 /// How much less of a processor the archiving thread gets than others while they need it, as a step of `nice`: whoever waits for an answer
 /// goes before.
 #[cfg(target_os = "linux")]
 const NICE: i32 = 10;
 
+/// How long decisions are gathered before they are archived together.
+const GATHER: Duration = Duration::from_millis(20);
+
 /// How long the archiving thread waits before it tries again what failed.
 const RETRY: Duration = Duration::from_secs(2);
 
-/// A segment, with the connection that writes it.
-pub(super) type Open = (Arc<Segment>, Connection);
-
-/// The writer's ends of the channels to the archiving thread.
-pub(super) struct Archive {
-    /// New segments.
-    pub(super) spare: Receiver<Open>,
-    /// Segments that are to be archived.
-    pub(super) finished: SyncSender<Open>,
-    pub(super) thread: JoinHandle<()>,
-}
-
-impl Archive {
-    /// Starts the thread, which begins with what an earlier process has left. The segment `current` is written.
-    pub(super) fn start(
-        folder: PathBuf,
-        settings: &Settings,
-        segments: Segments,
-        current: u64,
-        is_closing: Arc<AtomicBool>,
-    ) -> rusqlite::Result<Self> {
-        let (spare_out, spare) = sync_channel(1);
-        let (finished, finished_in) = sync_channel(1024);
-        let files = segments.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let open = files.into_iter().filter(|file| !file.is_closed());
-        let (archives, mut waiting): (Vec<_>, Vec<_>) = open.partition(|file| file.is_archive);
-        waiting.retain(|file| file.number != current);
-        let archivist = Archivist {
-            folder,
-            is_durable: settings.is_durable,
-            archive_bytes: settings.segment_bytes.saturating_mul(SEGMENTS_PER_ARCHIVE),
-            next: current + 1,
-            segments,
-            archives,
-            waiting,
-            copied: Vec::new(),
-            finished: finished_in,
-            spare: spare_out,
-            is_closing,
-        };
-        let thread = std::thread::Builder::new().name("archive-log".to_owned()).spawn(move || archivist.run());
-        let thread = thread.map_err(|e| unusable(&format!("no thread for the log: {e}")))?;
-        Ok(Self { spare, finished, thread })
-    }
-}
-
 /// The archiving thread's own state.
-struct Archivist {
+pub(super) struct Archivist {
     folder: PathBuf,
-    is_durable: bool,
     /// The size at which an archive takes no more rows.
     archive_bytes: u64,
-    /// The number of the next new segment.
-    next: u64,
-    segments: Segments,
-    /// Archives that are not closed yet; the last one takes rows.
-    archives: Vec<Arc<Segment>>,
-    /// Segments whose rows are not in an archive yet.
-    waiting: Vec<Arc<Segment>>,
-    /// Segments whose rows are in an archive, and whose files are still there.
-    copied: Vec<Arc<Segment>>,
-    finished: Receiver<Open>,
-    spare: SyncSender<Open>,
-    is_closing: Arc<AtomicBool>,
+    journals: Arc<Journals>,
+    archives: Archives,
+    /// The archive that takes rows, and the connection that writes it.
+    newest: Option<(Arc<Archive>, Connection)>,
+    /// When finished journals can be deleted, as far as that failed before.
+    next_clean_up: Instant,
 }
 
 impl Archivist {
+    /// Starts the thread, which begins with what an earlier process has left.
+    pub(super) fn start(
+        folder: PathBuf,
+        settings: &Settings,
+        journals: &Arc<Journals>,
+        archives: Archives,
+    ) -> std::io::Result<JoinHandle<()>> {
+        let archivist = Self {
+            folder,
+            archive_bytes: settings.segment_bytes.saturating_mul(JOURNALS_PER_ARCHIVE),
+            journals: Arc::clone(journals),
+            archives,
+            newest: None,
+            next_clean_up: Instant::now(),
+        };
+        let thread = std::thread::Builder::new().name("archive-log".to_owned()).spawn(move || archivist.run())?;
+        journals.set_archivist(thread.thread().clone());
+        Ok(thread)
+    }
+
     fn run(mut self) {
         // Elsewhere, it would slow down the whole process. If it is refused, the thread is as any other.
         #[cfg(target_os = "linux")]
         let _ = rustix::process::nice(NICE);
-        for archive in &self.archives {
-            if let Err(error) = archive.note_ids() {
-                tracing::warn!(%error, archive = archive.number, "the ids in an archive of the log could not be read");
-            }
-        }
-        let mut spare = None;
         loop {
-            if spare.is_none() {
-                spare = self.make_spare();
-            }
-            if let Some(made) = spare.take() {
-                spare = match self.spare.try_send(made) {
-                    Ok(()) => None,
-                    Err(TrySendError::Full(made)) => Some(made),
-                    Err(TrySendError::Disconnected(_)) => None,
-                };
-            }
-            self.archive_finished();
-            match self.finished.recv_timeout(RETRY) {
-                Ok(finished) => self.take(finished),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => break,
-            }
-            if self.is_closing.load(Ordering::Acquire) {
-                break;
-            }
-        }
-        while let Ok(finished) = self.finished.try_recv() {
-            self.take(finished);
-        }
-        self.archive_finished();
-    }
-
-    fn take(&mut self, (segment, writer): Open) {
-        // The rows go to an archive instead.
-        let _ = writer.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
-        self.waiting.push(segment);
-    }
-
-    /// Moves the rows of finished segments. What fails is tried again later, also after a restart.
-    fn archive_finished(&mut self) {
-        for segment in std::mem::take(&mut self.waiting) {
-            match self.archive(&segment) {
-                Ok(()) => self.copied.push(segment),
-                Err(error) => {
-                    tracing::warn!(%error, segment = segment.number, "a log segment could not be archived yet");
-                    self.waiting.push(segment);
+            // Asked first: what is committed before the store is closed is archived.
+            let is_closing = self.journals.is_closing();
+            let archived = self.archive_all();
+            // Where no file can be made, decisions can still be archived.
+            let outcome = archived.and(self.make_spare()).and(self.clean_up());
+            if let Err(error) = &outcome {
+                self.newest = None;
+                if self.journals.note_failure(&error.to_string()) {
+                    tracing::warn!(%error, "decisions cannot be archived yet; they are kept in journals");
                 }
             }
-        }
-        self.copied.retain(|segment| match segment.delete() {
-            Ok(()) => false,
-            Err(error) => {
-                tracing::warn!(%error, segment = segment.number, "an archived log segment could not be deleted yet");
-                true
+            if is_closing {
+                break;
             }
-        });
-        let (bytes, now) = (self.archive_bytes, Time::now());
-        let complete = |archive: &mut Arc<Segment>| archive.is_complete(bytes, now);
-        for archive in self.archives.extract_if(.., complete).collect::<Vec<_>>() {
-            if let Err(error) = archive.close() {
-                tracing::warn!(%error, archive = archive.number, "an archive of the log could not be closed yet");
-                self.archives.insert(0, archive);
+            match outcome {
+                Ok(()) => {
+                    std::thread::park_timeout(RETRY);
+                    std::thread::sleep(GATHER);
+                }
+                Err(_) => std::thread::park_timeout(RETRY),
             }
         }
+        self.finish();
     }
 
-    /// Copies the rows of a segment into an archive, where they are read from now on.
-    fn archive(&mut self, segment: &Arc<Segment>) -> rusqlite::Result<()> {
-        let archive = match self.archives.last().filter(|last| !last.is_complete(self.archive_bytes, Time::now())) {
-            Some(archive) => Arc::clone(archive),
-            None => {
-                let archive = Segment::create_archive(&self.folder, segment.number)?;
-                let mut segments = self.segments.write().unwrap_or_else(PoisonError::into_inner);
-                segments.push(Arc::clone(&archive));
-                segments.sort_by_key(|file| (file.number, !file.is_archive));
-                drop(segments);
-                self.archives.push(Arc::clone(&archive));
-                archive
-            }
-        };
-        archive.take_rows(segment)?;
-        let synced = File::open(&self.folder).and_then(|folder| folder.sync_all());
-        synced.map_err(|e| unusable(&format!("{}: {e}", self.folder.display())))?;
-        let mut segments = self.segments.write().unwrap_or_else(PoisonError::into_inner);
-        segments.retain(|file| !Arc::ptr_eq(file, segment));
+    /// Archives whatever is in the journals.
+    fn archive_all(&mut self) -> Result<(), StoreError> {
+        while let Some(part) = self.journals.oldest() {
+            let entries = part.entries().map_err(|e| unwritable(&e))?;
+            let end = entries.last().ok_or_else(|| unwritable(&damaged(&part.journal)))?.end;
+            let records: Vec<Record> = entries.into_iter().flat_map(|entry| entry.records).collect();
+            let (archive, writer) = self.newest().map_err(|e| unavailable(&e))?;
+            archive
+                .take(writer, &records, Place { journal: part.journal.number, bytes: end })
+                .map_err(|e| unavailable(&e))?;
+            self.journals.note_archived(&part.journal, end);
+            let _ = self.make_spare();
+        }
         Ok(())
     }
 
-    fn make_spare(&mut self) -> Option<Open> {
-        let made = Segment::create(&self.folder, self.next).and_then(|segment| {
-            let connection = segment.writer(self.is_durable)?;
-            Ok((segment, connection))
-        });
-        match made {
-            Ok(made) => {
-                self.next += 1;
-                Some(made)
+    /// The archive that takes rows. Others are closed.
+    fn newest(&mut self) -> rusqlite::Result<&mut (Arc<Archive>, Connection)> {
+        let newest = match self.newest.take() {
+            Some(newest) => newest,
+            None => {
+                let all = self.archives.read().unwrap_or_else(PoisonError::into_inner).clone();
+                let archive = match all.last().filter(|last| !last.is_closed()) {
+                    Some(archive) => Arc::clone(archive),
+                    None => {
+                        let archive = Archive::create(&self.folder, all.last().map_or(1, |last| last.number + 1))?;
+                        self.archives.write().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&archive));
+                        archive
+                    }
+                };
+                let writer = archive.writer()?;
+                (archive, writer)
             }
-            Err(error) => {
-                tracing::warn!(%error, "no new log segment can be made; the present one grows");
-                None
+        };
+        Ok(self.newest.insert(newest))
+    }
+
+    /// Deletes journals whose decisions are all archived, once the disk has the archives, and closes archives that are large or old.
+    fn clean_up(&mut self) -> Result<(), StoreError> {
+        let finished = self.journals.finished();
+        if !finished.is_empty() && self.next_clean_up <= Instant::now() {
+            let (_, writer) = self.newest().map_err(|e| unavailable(&e))?;
+            let is_moved = checkpoint(writer).map_err(|e| unavailable(&e))?;
+            for journal in finished.iter().filter(|_| is_moved) {
+                journal.delete().map_err(|e| unwritable(&e))?;
+                self.journals.forget(journal);
             }
+            self.next_clean_up = Instant::now() + if is_moved { Duration::ZERO } else { RETRY };
+        }
+        let all = self.archives.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let (bytes, now) = (self.archive_bytes, Time::now());
+        let newest = all.last().map(|last| last.number);
+        // An older one is open if a process ended while it was being closed.
+        let is_due = |archive: &&Arc<Archive>| Some(archive.number) != newest || archive.is_complete(bytes, now);
+        for archive in all.iter().filter(|archive| !archive.is_closed()).filter(is_due) {
+            self.newest = None;
+            archive.close().map_err(|e| unavailable(&e))?;
+        }
+        Ok(())
+    }
+
+    fn make_spare(&self) -> Result<(), StoreError> {
+        let Some(number) = self.journals.missing_spare() else { return Ok(()) };
+        let journal = Journal::create(&self.folder, number).map_err(|e| unwritable(&e))?;
+        self.journals.set_spare(journal);
+        Ok(())
+    }
+
+    /// Moves all rows into the database file and deletes the journals, if all decisions are archived. A failure loses nothing: the next start
+    /// goes on with the journals.
+    fn finish(mut self) {
+        if self.journals.oldest().is_some() {
+            return;
+        }
+        let is_moved = self.newest().and_then(|(_, writer)| empty_write_ahead_log(writer));
+        if is_moved.unwrap_or(false) {
+            let _ = self.journals.delete();
         }
     }
 }

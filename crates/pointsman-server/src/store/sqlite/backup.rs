@@ -2,12 +2,13 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags, params};
 
 use super::super::StoreError;
-use super::segments::{Segment, find, first_id, is_archive, remove};
+use super::archive::{Archive, end_of_archived, remove};
+use super::journal::{Journal, Place};
 use super::{BUSY_TIMEOUT, log_folder, resolve};
 
 /// What a backup has.
@@ -15,7 +16,7 @@ use super::{BUSY_TIMEOUT, log_folder, resolve};
 #[non_exhaustive]
 pub struct Backup {
     /// The number of files of the log.
-    pub segments: usize,
+    pub files: usize,
     /// The number of decisions in them.
     pub decisions: u64,
 }
@@ -42,10 +43,10 @@ pub fn backup(path: impl AsRef<Path>, folder: impl AsRef<Path>) -> Result<Backup
     let target = temporary.path().join(given.file_name().unwrap_or_default());
     let (log, log_copy) = (log_folder(path), log_folder(&target));
     fs::create_dir(&log_copy).map_err(|e| failed(&log_copy, &e))?;
-    let copies = copy_log(&log, &log_copy)?;
+    let copied = copy_log(&log, &log_copy)?;
     copy_database(path, &target).map_err(|e| failed(path, &e))?;
     let sync = || -> io::Result<()> {
-        for file in Segment::files(&log_copy)?.iter().chain([&target]) {
+        for file in Archive::files(&log_copy)?.iter().chain([&target]) {
             File::open(file)?.sync_all()?;
         }
         File::open(&log_copy)?.sync_all()?;
@@ -53,74 +54,52 @@ pub fn backup(path: impl AsRef<Path>, folder: impl AsRef<Path>) -> Result<Backup
         File::open(parent)?.sync_all()
     };
     sync().map_err(|e| failed(folder, &e))?;
-    Ok(Backup { segments: copies.len(), decisions: copies.iter().map(|copy| copy.rows).sum() })
+    Ok(copied)
 }
 
-/// The copy of a file of the log.
-struct Copy {
-    path: PathBuf,
-    is_archive: bool,
-    connection: Connection,
-    rows: u64,
-}
-
-/// Copies the files of the log. While they are copied, a service may move the rows of a segment into an archive and delete the segment.
-fn copy_log(log: &Path, target: &Path) -> Result<Vec<Copy>, StoreError> {
-    let mut copies: Vec<Copy> = Vec::new();
-    // Rows move from later files into earlier ones, so that they are met on the way from the last to the first, or in an archive that
-    // was not there yet when the files were listed.
-    for _ in 0..2 {
-        for file in Segment::files(log).map_err(|e| failed(log, &e))?.into_iter().rev() {
-            let path = target.join(file.file_name().unwrap_or_default());
-            if copies.iter().any(|copy| copy.path == path) {
-                continue;
+/// Copies the files of the log. Meanwhile a service may move decisions from journals into archives, so that journals come first. The copy of
+/// the newest archive says which entries of the journals it has.
+fn copy_log(log: &Path, target: &Path) -> Result<Backup, StoreError> {
+    let (mut copied, mut archived) = (Backup::default(), Place::default());
+    let mut journals = Vec::new();
+    for journal in Journal::list(log).map_err(|e| failed(log, &e))? {
+        journals.push((journal.number, journal.copy(target).map_err(|e| failed(log, &e))?));
+    }
+    for file in Archive::files(log).map_err(|e| failed(log, &e))? {
+        let path = target.join(file.file_name().unwrap_or_default());
+        match copy_archive(&file, &path) {
+            Ok((rows, end)) => {
+                copied.files += 1;
+                copied.decisions += rows;
+                archived = archived.max(end);
             }
-            match copy_file(&file, &path) {
-                Ok(Some((connection, rows))) => {
-                    copies.push(Copy { is_archive: is_archive(&path), path, connection, rows });
-                }
-                Ok(None) => remove(&path).map_err(|e| failed(&path, &e))?,
-                // Its decisions have been archived or have expired in the meantime.
-                Err(_) if !file.exists() => remove(&path).map_err(|e| failed(&path, &e))?,
-                Err(error) => return Err(failed(&file, &error)),
-            }
+            // Its decisions have expired in the meantime.
+            Err(_) if !file.exists() => remove(&path).map_err(|e| failed(&path, &e))?,
+            Err(error) => return Err(failed(&file, &error)),
         }
     }
-    // A segment that was archived after it was copied is there twice. All its rows were moved at once.
-    let (archives, segments): (Vec<Copy>, Vec<Copy>) = copies.into_iter().partition(|copy| copy.is_archive);
-    let mut kept = Vec::new();
-    for segment in segments {
-        match is_archived(&segment, &archives).map_err(|e| failed(&segment.path, &e))? {
-            true => remove(&segment.path).map_err(|e| failed(&segment.path, &e))?,
-            false => kept.push(segment),
-        }
+    for (number, entries) in journals {
+        let is_waiting = |end: u64| Place { journal: number, bytes: end } > archived;
+        let waiting = entries.iter().filter(|(end, _)| is_waiting(*end)).map(|(_, records)| *records as u64);
+        copied.files += 1;
+        copied.decisions += waiting.sum::<u64>();
     }
-    kept.extend(archives);
-    Ok(kept)
-}
-
-fn is_archived(segment: &Copy, archives: &[Copy]) -> rusqlite::Result<bool> {
-    let Some(first) = first_id(&segment.connection)? else { return Ok(false) };
-    for archive in archives {
-        if find(&archive.connection, first)?.is_some() {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+    Ok(copied)
 }
 
 fn failed(path: &Path, error: &dyn std::fmt::Display) -> StoreError {
     StoreError::Unavailable(format!("{}: {error}", path.display()))
 }
 
-/// Copies a file of the log, opens the copy and counts its rows; `None` if it has no tables, because it is being made or deleted.
-fn copy_file(from: &Path, to: &Path) -> rusqlite::Result<Option<(Connection, u64)>> {
+/// Copies an archive. Gives the number of its rows and the end of what was archived by then.
+fn copy_archive(from: &Path, to: &Path) -> rusqlite::Result<(u64, Place)> {
     let copy = copy_database(from, to)?;
+    // It has no tables yet if it is being made.
     if copy.query_row("PRAGMA user_version", [], |row| row.get::<_, i64>(0))? == 0 {
-        return Ok(None);
+        return Ok((0, Place::default()));
     }
     let rows: i64 = copy.query_row("SELECT count(*) FROM decisions", [], |row| row.get(0))?;
-    Ok(Some((copy, rows.cast_unsigned())))
+    Ok((rows.cast_unsigned(), end_of_archived(&copy)?))
 }
 
 /// Copies a database as it is at one moment, with what is only in its write-ahead log yet, and opens the copy.

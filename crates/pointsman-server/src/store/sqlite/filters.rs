@@ -1,16 +1,16 @@
-//! Which callers' ids a file of the log may contain, as Bloom filters.
+//! Which callers' ids a closed archive may contain, as a Bloom filter.
 
 use fastbloom::BloomFilter;
 use rusqlite::{Connection, OptionalExtension};
 
 use super::super::record::ClientId;
 
-/// The share of ids that a closed segment is searched for in vain.
+/// The share of ids that a closed archive is searched for in vain.
 const FALSE_POSITIVES: f64 = 0.001;
 
-/// The callers' ids of a database of a connection; `None` if there are none.
-pub(super) fn of_rows(connection: &Connection, database: &str) -> rusqlite::Result<Option<BloomFilter>> {
-    let with_ids = format!("FROM {database}.decisions WHERE client_id IS NOT NULL");
+/// The callers' ids of an archive; `None` if there are none.
+pub(super) fn of_rows(connection: &Connection) -> rusqlite::Result<Option<BloomFilter>> {
+    let with_ids = "FROM decisions WHERE client_id IS NOT NULL";
     let count: u32 = connection.query_row(&format!("SELECT count(*) {with_ids}"), [], |row| row.get(0))?;
     if count == 0 {
         return Ok(None);
@@ -43,12 +43,12 @@ fn decode(bytes: &[u8]) -> Option<BloomFilter> {
 }
 
 /// The callers' ids of a closed archive; `None` if it is not closed, or has to be closed again because they cannot be read.
-pub(super) fn of_closed(connection: &Connection) -> rusqlite::Result<Option<Vec<BloomFilter>>> {
+pub(super) fn of_closed(connection: &Connection) -> rusqlite::Result<Option<Option<BloomFilter>>> {
     let stored: Option<Option<Vec<u8>>> =
         connection.query_row("SELECT ids FROM closed", [], |row| row.get(0)).optional()?;
     Ok(match stored {
         None => None,
-        Some(None) => Some(Vec::new()),
-        Some(Some(bytes)) => decode(&bytes).map(|filter| vec![filter]),
+        Some(None) => Some(None),
+        Some(Some(bytes)) => decode(&bytes).map(Some),
     })
 }

@@ -1,18 +1,22 @@
-//! A store in SQLite files: one for the registry and files, and a folder of segments for the log.
+//! A store in files: a SQLite database for the registry and files, and a folder for the log.
 //!
-//! One process uses them at a time. Whatever waits to be logged is committed together.
+//! A decision is committed when it is at the end of the newest journal, a file that only grows. A thread moves decisions from journals into
+//! archives, SQLite databases that can be searched. Whoever reads sees both: journals first, since decisions move from there.
+//!
+//! One process uses a store at a time. Whatever waits to be logged is committed together.
 
+mod archive;
 mod archivist;
 mod backup;
 mod filters;
+mod journal;
+mod journals;
 mod rows;
-mod segments;
 mod writer;
 
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -23,9 +27,11 @@ use uuid::Uuid;
 pub use super::Settings;
 use super::{AdminEntry, Appended, Change, Changed, LogQuery, Record, Registry, Reply, Sha256, Store, StoreError};
 use crate::clock::Time;
+use archive::{Archive, Archives};
+use archivist::Archivist;
 pub use backup::{Backup, backup};
-use segments::{Segment, Segments};
-use writer::{Log, Writer};
+use journals::Journals;
+use writer::Log;
 
 /// How long a connection waits for another one to finish.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -47,9 +53,9 @@ CREATE TABLE admin_log (number INTEGER PRIMARY KEY, at INTEGER NOT NULL, by TEXT
 pub struct SqliteStore {
     main: Arc<Mutex<Connection>>,
     folder: PathBuf,
-    segments: Segments,
+    archives: Archives,
+    journals: Arc<Journals>,
     log: Arc<Log>,
-    is_closing: Arc<AtomicBool>,
     archivist: Mutex<Option<JoinHandle<()>>>,
     /// Held while the store is open, so that no second process opens it.
     _lock: File,
@@ -58,6 +64,11 @@ pub struct SqliteStore {
 /// An error of SQLite as an error of the store.
 fn unavailable(error: &rusqlite::Error) -> StoreError {
     StoreError::Unavailable(error.to_string())
+}
+
+/// An error of the files of the log as an error of the store.
+fn unwritable(error: &std::io::Error) -> StoreError {
+    StoreError::Unavailable(format!("the log: {error}"))
 }
 
 impl SqliteStore {
@@ -88,25 +99,27 @@ impl SqliteStore {
             ))
         })?;
         let main = open_main(path).map_err(|e| StoreError::Unavailable(format!("{}: {e}", named.display())))?;
-        let in_log = |e: rusqlite::Error| StoreError::Unavailable(format!("{}: {e}", folder.display()));
-        let found = Segment::list(&folder).map_err(in_log)?;
-        let segments: Segments = Arc::new(RwLock::new(found));
-        let is_closing = Arc::new(AtomicBool::new(false));
-        let (writer, archivist) =
-            Writer::open(folder.clone(), settings, Arc::clone(&segments), Arc::clone(&is_closing)).map_err(in_log)?;
+        let log_error = |e: &dyn std::fmt::Display| StoreError::Unavailable(format!("{}: {e}", folder.display()));
+        let found = Archive::list(&folder).map_err(|e| log_error(&e))?;
+        let ends = found.iter().map(|archive| archive.end_of_archived()).collect::<rusqlite::Result<Vec<_>>>();
+        let archived = ends.map_err(|e| log_error(&e))?.into_iter().max().unwrap_or_default();
+        let journals = Journals::open(&folder, archived, settings.segment_bytes).map_err(|e| log_error(&e))?;
+        let (archives, journals): (Archives, _) = (Arc::new(RwLock::new(found)), Arc::new(journals));
+        let archivist = Archivist::start(folder.clone(), &settings, &journals, Arc::clone(&archives));
+        let log = Log::new(settings, Arc::clone(&journals), Arc::clone(&archives));
         Ok(Self {
             main: Arc::new(Mutex::new(main)),
+            archivist: Mutex::new(Some(archivist.map_err(|e| log_error(&e))?)),
             folder,
-            segments,
-            log: Arc::new(Log::new(writer)),
-            is_closing,
-            archivist: Mutex::new(Some(archivist)),
+            archives,
+            journals,
+            log: Arc::new(log),
             _lock: lock,
         })
     }
 
-    fn all_segments(&self) -> Vec<Arc<Segment>> {
-        self.segments.read().unwrap_or_else(PoisonError::into_inner).clone()
+    fn all_archives(&self) -> Vec<Arc<Archive>> {
+        self.archives.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Works with the main file on a thread that may wait.
@@ -159,7 +172,7 @@ fn open_main(path: &Path) -> rusqlite::Result<Connection> {
     let mut connection = Connection::open(path)?;
     // SQLite opens a file that it may not write for reading only, and makes files beside it that nobody may write.
     if connection.is_readonly(rusqlite::MAIN_DB)? {
-        return Err(segments::unusable("it cannot be written"));
+        return Err(archive::unusable("it cannot be written"));
     }
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
@@ -172,7 +185,7 @@ fn open_main(path: &Path) -> rusqlite::Result<Connection> {
         VERSION => {}
         newer => {
             let reason = format!("its format is {newer}, this program reads format {VERSION}: use a newer pointsman");
-            return Err(segments::unusable(&reason));
+            return Err(archive::unusable(&reason));
         }
     }
     transaction.commit()?;
@@ -249,23 +262,32 @@ pub fn change_at(path: impl AsRef<Path>, change: Change, by: &str) -> Result<Cha
     change_registry(&mut open_existing(path.as_ref())?, change, by)
 }
 
-/// Decisions of several segments in the order of their ids.
-fn read_decisions(segments: &[Arc<Segment>], query: &LogQuery) -> rusqlite::Result<Vec<Record>> {
+/// A page of decisions in the order of their ids. It begins with those that are in no archive yet.
+fn read_decisions(mut page: Vec<Record>, archives: &[Arc<Archive>], query: &LogQuery) -> rusqlite::Result<Vec<Record>> {
     let (first, end) = query.ids();
-    let mut page: Vec<Record> = Vec::new();
-    for segment in segments.iter().filter(|segment| segment.overlaps(first, end)) {
-        // Ids are made before the commit, so that those of two segments may interleave.
+    for archive in archives.iter().filter(|archive| archive.overlaps(first, end)) {
+        // Ids are made before the commit, so that those of two files may interleave.
         let last = page.last().filter(|_| query.is_full(&page)).map(|record| record.id);
-        if last.is_some_and(|last| !segment.overlaps(first, Some(last))) {
+        if last.is_some_and(|last| !archive.overlaps(first, Some(last))) {
             continue;
         }
-        page.extend(segment.rows(query)?);
+        page.extend(archive.rows(query)?);
         page.sort_by_key(|record| record.id);
-        // Those that are being archived are in two files for a moment.
+        // Some may have been archived since the journals were read.
         page.dedup_by_key(|record| record.id);
         page.truncate(query.full_length(&page).unwrap_or(page.len()));
     }
     Ok(page)
+}
+
+/// What is not closed goes on with its archiving thread, which must end before another store is opened on the same files.
+impl Drop for SqliteStore {
+    fn drop(&mut self) {
+        self.journals.close();
+        if let Some(thread) = self.archivist.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            let _ = thread.join();
+        }
+    }
 }
 
 impl Store for SqliteStore {
@@ -274,13 +296,15 @@ impl Store for SqliteStore {
     }
 
     fn decision(&self, id: Uuid) -> Reply<'_, Option<Record>> {
-        let segments = self.all_segments();
+        let (journals, archives) = (Arc::clone(&self.journals), Arc::clone(&self.archives));
         blocking(move || {
-            let holding = segments
-                .iter()
-                .filter(|segment| segment.overlaps(id, Uuid::from_u128(id.as_u128().saturating_add(1)).into()));
-            for segment in holding {
-                let found = segment.read(|connection| segments::find(connection, id)).map_err(|e| unavailable(&e))?;
+            if let Some(found) = journals.records(|record| record.id == id).map_err(|e| unwritable(&e))?.pop() {
+                return Ok(Some(found));
+            }
+            let end = Some(Uuid::from_u128(id.as_u128().saturating_add(1)));
+            let archives = archives.read().unwrap_or_else(PoisonError::into_inner).clone();
+            for archive in archives.iter().filter(|archive| archive.overlaps(id, end)) {
+                let found = archive.read(|connection| archive::find(connection, id)).map_err(|e| unavailable(&e))?;
                 if found.is_some() {
                     return Ok(found);
                 }
@@ -290,15 +314,22 @@ impl Store for SqliteStore {
     }
 
     fn decisions(&self, query: LogQuery) -> Reply<'_, Vec<Record>> {
-        let segments = self.all_segments();
-        blocking(move || read_decisions(&segments, &query).map_err(|e| unavailable(&e)))
+        let (journals, archives) = (Arc::clone(&self.journals), Arc::clone(&self.archives));
+        blocking(move || {
+            let page = journals.page(&query).map_err(|e| unwritable(&e))?;
+            let archives = archives.read().unwrap_or_else(PoisonError::into_inner).clone();
+            read_decisions(page, &archives, &query).map_err(|e| unavailable(&e))
+        })
     }
 
     fn largest_id(&self) -> Reply<'_, Option<Uuid>> {
-        let segments = self.all_segments();
-        let range = |segment: &Arc<Segment>| *segment.range.lock().unwrap_or_else(PoisonError::into_inner);
-        let largest = segments.iter().filter_map(range).map(|(_, most)| most).max();
-        Box::pin(std::future::ready(Ok(largest)))
+        let (journals, archives) = (Arc::clone(&self.journals), self.all_archives());
+        blocking(move || {
+            let waiting = journals.records(|_| true).map_err(|e| unwritable(&e))?;
+            let range = |archive: &Arc<Archive>| *archive.range.lock().unwrap_or_else(PoisonError::into_inner);
+            let archived = archives.iter().filter_map(range).map(|(_, most)| most).max();
+            Ok(archived.max(waiting.last().map(|record| record.id)))
+        })
     }
 
     fn waiting_rows(&self) -> usize {
@@ -356,19 +387,17 @@ impl Store for SqliteStore {
     }
 
     fn prune(&self, decisions_before: Option<Time>, inputs_before: Option<Time>) -> Reply<'_, ()> {
-        let segments = Arc::clone(&self.segments);
+        let archives = Arc::clone(&self.archives);
         blocking(move || {
-            let closed = |segment: &&Arc<Segment>| segment.is_closed();
-            let all = segments.read().unwrap_or_else(PoisonError::into_inner).clone();
-            for segment in all.iter().filter(closed) {
-                if decisions_before.is_some_and(|time| segment.is_before(time)) {
-                    segments
-                        .write()
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .retain(|other| !Arc::ptr_eq(other, segment));
-                    segment.delete().map_err(|e| StoreError::Unavailable(e.to_string()))?;
-                } else if inputs_before.is_some_and(|time| segment.is_before(time)) {
-                    segment.delete_inputs().map_err(|e| unavailable(&e))?;
+            let all = archives.read().unwrap_or_else(PoisonError::into_inner).clone();
+            for archive in all.iter().filter(|archive| archive.is_closed()) {
+                if decisions_before.is_some_and(|time| archive.is_before(time)) {
+                    let mut left = archives.write().unwrap_or_else(PoisonError::into_inner);
+                    left.retain(|other| !Arc::ptr_eq(other, archive));
+                    drop(left);
+                    archive.delete().map_err(|e| unwritable(&e))?;
+                } else if inputs_before.is_some_and(|time| archive.is_before(time)) {
+                    archive.delete_inputs().map_err(|e| unavailable(&e))?;
                 }
             }
             Ok(())
@@ -392,11 +421,11 @@ impl Store for SqliteStore {
 
     fn close(&self) -> Reply<'_, ()> {
         self.log.queue.close();
-        self.is_closing.store(true, Ordering::Release);
         let archivist = self.archivist.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let (main, log) = (Arc::clone(&self.main), Arc::clone(&self.log));
+        let (main, log, journals) = (Arc::clone(&self.main), Arc::clone(&self.log), Arc::clone(&self.journals));
         blocking(move || {
             log.close();
+            journals.close();
             if let Some(thread) = archivist {
                 thread.join().map_err(|_| StoreError::Unavailable("the archiving thread panicked".to_owned()))?;
             }

@@ -1,4 +1,4 @@
-//! Decisions as rows of a log segment.
+//! Decisions as rows of an archive.
 
 use pointsman::policy::Reason;
 use rusqlite::{Connection, Row, params};
@@ -8,10 +8,10 @@ use super::super::codes::{self, SUPPORTS, bytes, place};
 use super::super::{Degradation, DeploymentId, Outcome, Record};
 use crate::clock::{Time, stamp};
 
-/// The tables of a log segment.
+/// The tables of an archive.
 ///
 /// Ids are ordered by their time stamps, so that rows are appended at the end of the one tree that holds them. Callers' ids are unique
-/// because they are looked up before rows are written: an index that checks it would keep SQLite from copying rows as they are.
+/// because they are looked up before decisions are committed.
 pub(super) const SCHEMA: &str = "
 CREATE TABLE decisions (
     stamp INTEGER PRIMARY KEY,
@@ -41,6 +41,7 @@ CREATE TABLE decisions (
 CREATE INDEX decisions_by_client_id ON decisions (deployment, key, client_id) WHERE client_id IS NOT NULL;
 CREATE TABLE inputs (stamp INTEGER PRIMARY KEY, input TEXT NOT NULL) STRICT;
 CREATE TABLE closed (ids BLOB) STRICT;
+CREATE TABLE journal (number INTEGER NOT NULL, bytes INTEGER NOT NULL) STRICT;
 ";
 
 /// The columns that [`read`] expects, in its order, but for the last one.

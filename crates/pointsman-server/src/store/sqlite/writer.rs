@@ -1,52 +1,40 @@
 //! Writes the log: commits whatever waits, then wakes those who wait for it.
 //!
-//! Commits are made by a task among those that answer requests, not by a thread of its own: between two threads, each decision would wait
-//! twice until a processor is free. A commit takes some ten microseconds, as long as it does not wait for the disk.
+//! Commits are made by the threads that answer requests, not by one of their own: between two threads, each decision would wait twice until
+//! a processor is free. A commit takes microseconds, as long as it does not wait for the disk.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError};
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rusqlite::Connection;
 
 use super::super::queue::{self, Append, Outcomes, Queue};
 use super::super::record::{ClientId, is_reused};
 use super::super::{Appended, Record, Settings, StoreError};
-use super::archivist::{Archive, Open};
-use super::rows;
-use super::segments::{Segment, Segments, find_client_id};
-use super::unavailable;
-use crate::clock::Time;
-
-/// How many commits pass between two looks at the size of the segment, unless they are large.
-const COMMITS_PER_LOOK: u32 = 64;
-
-/// The share of a segment that is written between two looks, as one over this: a start replays one segment, which must not be much larger
-/// than it should be.
-const LOOKS_PER_SEGMENT: u64 = 16;
+use super::archive::{Archive, Archives, find_client_id};
+use super::journals::Journals;
+use super::{journal, unavailable, unwritable};
 
 /// The most waiting rows that are committed among the tasks that answer requests. More of them get a thread that may take its time.
 const MAX_ROWS_AMONG_REQUESTS: usize = 256;
-
-/// If nothing was committed for this long, the next request need not wait for others to be committed together with.
-const CALM: Duration = Duration::from_micros(100);
 
 /// The queue and its writer.
 #[derive(Debug)]
 pub(super) struct Log {
     pub(super) queue: Queue,
+    journals: Arc<Journals>,
     /// `None` once it is closed.
     writer: Mutex<Option<Writer>>,
     is_durable: bool,
 }
 
 impl Log {
-    pub(super) fn new(writer: Writer) -> Self {
-        let Settings { queue_rows, is_durable, .. } = writer.settings;
-        Self { queue: Queue::new(queue_rows), writer: Mutex::new(Some(writer)), is_durable }
+    pub(super) fn new(settings: Settings, journals: Arc<Journals>, archives: Archives) -> Self {
+        let (queue, is_durable) = (Queue::new(settings.queue_rows), settings.is_durable);
+        let writer = Writer::new(settings, Arc::clone(&journals), archives);
+        Self { queue, journals, writer: Mutex::new(Some(writer)), is_durable }
     }
 
     fn writer(&self) -> MutexGuard<'_, Option<Writer>> {
@@ -60,7 +48,8 @@ impl Log {
         alike: Arc<[u32]>,
     ) -> Result<Vec<Appended>, StoreError> {
         let start_writer = || {
-            let is_done = self.is_calm() && self.commit_next() && self.queue.is_done();
+            // A commit takes less time than waiting for others to be committed together with.
+            let is_done = !self.may_take_long() && self.commit_next() && self.queue.is_done();
             if !is_done {
                 tokio::spawn(Arc::clone(self).commit_all());
             }
@@ -68,14 +57,8 @@ impl Log {
         self.queue.append(records, alike, start_writer).await
     }
 
-    /// Whether requests are so few that each is committed at once: waiting for others would take longer than it saves.
-    fn is_calm(&self) -> bool {
-        let is_calm = |writer: &Writer| writer.last_commit.is_none_or(|last| last.elapsed() >= CALM);
-        !self.may_take_long() && self.writer().as_ref().is_some_and(is_calm)
-    }
-
     fn may_take_long(&self) -> bool {
-        self.is_durable || self.queue.rows() > MAX_ROWS_AMONG_REQUESTS
+        self.is_durable || self.queue.rows() > MAX_ROWS_AMONG_REQUESTS || self.journals.is_full()
     }
 
     /// Commits until nothing waits.
@@ -107,90 +90,40 @@ impl Log {
         true
     }
 
-    /// Takes nothing more, commits what waits, and moves the rows into the database file.
+    /// Takes nothing more and commits what waits.
     pub(super) fn close(&self) {
         self.queue.close();
         while self.commit_next() {}
-        if let Some(writer) = self.writer().take() {
-            let _ = writer.connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
-        }
+        *self.writer() = None;
     }
 }
 
 /// What is written, and where.
 #[derive(Debug)]
-pub(super) struct Writer {
+struct Writer {
     settings: Settings,
-    segments: Segments,
-    current: Arc<Segment>,
-    connection: Connection,
-    /// New segments, made beforehand by the archiving thread.
-    spare: Receiver<Open>,
-    /// Segments that are to be archived.
-    finished: SyncSender<Open>,
-    /// When the last commit was done.
-    last_commit: Option<Instant>,
-    commits_since_look: u32,
-    bytes_since_look: u64,
+    journals: Arc<Journals>,
+    archives: Archives,
+    /// The newest archive, and a connection of its own to look callers' ids up there: other readers hold theirs for a whole page.
+    newest: Option<(Arc<Archive>, Connection)>,
+    /// The entries of a commit; kept for its memory.
+    entries: Vec<u8>,
     /// Whether the last commit failed.
     has_failed: bool,
-    /// The day of the first commit to the segment.
-    day: Time,
 }
 
 impl Writer {
-    /// Opens the newest segment, or makes the first one, and starts the archiving thread.
-    pub(super) fn open(
-        folder: PathBuf,
-        settings: Settings,
-        segments: Segments,
-        is_closing: Arc<AtomicBool>,
-    ) -> rusqlite::Result<(Self, std::thread::JoinHandle<()>)> {
-        let newest = segments.read().unwrap_or_else(PoisonError::into_inner).last().cloned();
-        let current = match newest.filter(|newest| !newest.is_archive && !newest.is_closed()) {
-            Some(newest) => newest,
-            None => {
-                let mut all = segments.write().unwrap_or_else(PoisonError::into_inner);
-                let number = all.last().map_or(1, |last| last.number + 1);
-                let first = Segment::create(&folder, number)?;
-                all.push(Arc::clone(&first));
-                first
-            }
-        };
-        let connection = current.writer(settings.is_durable)?;
-        let Archive { spare, finished, thread } =
-            Archive::start(folder, &settings, Arc::clone(&segments), current.number, is_closing)?;
-        let day = Time::now().start_of_day();
-        Ok((
-            Self {
-                settings,
-                segments,
-                current,
-                connection,
-                spare,
-                finished,
-                last_commit: None,
-                commits_since_look: 0,
-                bytes_since_look: 0,
-                has_failed: false,
-                day,
-            },
-            thread,
-        ))
+    fn new(settings: Settings, journals: Arc<Journals>, archives: Archives) -> Self {
+        Self { settings, journals, archives, newest: None, entries: Vec::new(), has_failed: false }
     }
 
     /// Commits a batch and tells those who wait.
     fn write(&mut self, batch: Vec<Append>) {
         let start = Instant::now();
-        let outcome = self.commit(&batch).map_err(|error| unavailable(&error));
-        let end = Instant::now();
-        (self.settings.observe_commit)(end - start);
-        self.last_commit = Some(end);
+        let outcome = self.commit(&batch);
+        (self.settings.observe_commit)(start.elapsed());
         self.note(outcome.as_ref().err());
-        let records = batch.iter().flat_map(|append| append.records.iter());
-        self.bytes_since_look += records.map(|record| record.bytes() as u64).sum::<u64>();
         queue::reply(batch, outcome);
-        self.rotate_if_due();
     }
 
     /// Notes whether the last commit failed. The same failure is logged once, not for every commit.
@@ -206,67 +139,76 @@ impl Writer {
         }
     }
 
-    fn commit(&mut self, batch: &[Append]) -> rusqlite::Result<Outcomes> {
-        // Unlike `Connection::transaction`, this does not parse the statements each time.
-        let run = |connection: &Connection, sql: &str| connection.prepare_cached(sql)?.execute([]);
-        run(&self.connection, "BEGIN IMMEDIATE")?;
-        let outcomes = self.write_rows(batch).and_then(|outcomes| {
-            run(&self.connection, "COMMIT")?;
-            Ok(outcomes)
-        });
-        if outcomes.is_err() && !self.connection.is_autocommit() {
-            run(&self.connection, "ROLLBACK")?;
+    /// Writes what is new in a batch to the journal, as one piece.
+    fn commit(&mut self, batch: &[Append]) -> Result<Outcomes, StoreError> {
+        self.journals.wait_for_room()?;
+        let (journal, end) = self.journals.end();
+        let mut entries = std::mem::take(&mut self.entries);
+        entries.clear();
+        let mut new_ids: HashMap<ClientId<'_>, &Record> = HashMap::new();
+        let mut places = Vec::new();
+        let mut outcomes = Vec::with_capacity(batch.len());
+        for append in batch {
+            let appended = look_up(append, &mut new_ids, |client| self.find(client))?;
+            if let Ok(appended) = &appended {
+                let new = append.records.iter().zip(appended).filter(|(_, appended)| **appended == Appended::Committed);
+                let new: Vec<&Record> = new.map(|(record, _)| record).collect();
+                let at = end + entries.len() as u64;
+                places.extend(new.iter().filter_map(|record| Some((ClientId::of(record)?, at))));
+                if !new.is_empty() {
+                    entries = journal::encode(&new, entries).map_err(|e| unwritable(&e))?;
+                }
+            }
+            outcomes.push(appended);
         }
-        let outcomes = outcomes?;
-        self.current.extend_range(batch.iter().flat_map(|append| append.records.iter()).map(|record| record.id));
+        let write = || -> io::Result<()> {
+            if self.has_failed {
+                journal.cut(end)?;
+                // A batch that writes nothing would not show whether anything can be written again.
+                journal.probe(end)?;
+            }
+            if !entries.is_empty() {
+                journal.write(&entries, end)?;
+            }
+            if self.settings.is_durable { journal.sync() } else { Ok(()) }
+        };
+        write().map_err(|e| unwritable(&e))?;
+        if !entries.is_empty() {
+            self.journals.extend(entries.len(), places.into_iter());
+        }
+        self.entries = entries;
         Ok(outcomes)
     }
 
-    /// Writes the rows of a batch, within a transaction.
-    fn write_rows(&self, batch: &[Append]) -> rusqlite::Result<Outcomes> {
-        let connection = &self.connection;
-        let mut new_ids: HashMap<ClientId<'_>, &Record> = HashMap::new();
-        let mut all = Vec::with_capacity(batch.len());
-        for append in batch {
-            let appended = look_up(append, &mut new_ids, |client| {
-                find_existing(connection, &self.segments, &self.current, client)
-            })?;
-            if let Ok(appended) = &appended {
-                let new = append.records.iter().zip(appended).filter(|(_, appended)| **appended == Appended::Committed);
-                new.map(|(record, _)| record).try_for_each(|record| rows::insert(connection, record))?;
+    /// The first decision on a caller's id. Decisions move from journals into archives, so that archives are searched last.
+    fn find(&mut self, client: ClientId<'_>) -> Result<Option<Record>, StoreError> {
+        if let Some(found) = self.journals.find(client).map_err(|e| unwritable(&e))? {
+            return Ok(Some(found));
+        }
+        let archives = self.archives.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some((newest, older)) = archives.split_last() else { return Ok(None) };
+        let mut search = || {
+            if let Some(found) = find_client_id(self.connection_to(newest)?, client)? {
+                return Ok(Some(found));
             }
-            all.push(appended);
-        }
-        if self.has_failed {
-            // A commit of no rows writes nothing: only one that writes shows that rows can be written again.
-            connection.pragma_update(None, "user_version", super::segments::VERSION)?;
-        }
-        Ok(all)
+            for archive in older.iter().rev().filter(|archive| archive.may_contain(client)) {
+                if let Some(found) = archive.read(|connection| find_client_id(connection, client))? {
+                    return Ok(Some(found));
+                }
+            }
+            Ok(None)
+        };
+        search().map_err(|e: rusqlite::Error| unavailable(&e))
     }
 
-    /// Goes on in a new segment if the present one is large, or from another day.
-    fn rotate_if_due(&mut self) {
-        self.commits_since_look += 1;
-        let is_little = self.bytes_since_look < self.settings.segment_bytes / LOOKS_PER_SEGMENT;
-        if self.commits_since_look < COMMITS_PER_LOOK && is_little {
-            return;
-        }
-        (self.commits_since_look, self.bytes_since_look) = (0, 0);
-        let today = Time::now().start_of_day();
-        if self.current.bytes_in_wal() < self.settings.segment_bytes && today <= self.day {
-            return;
-        }
-        match self.spare.try_recv() {
-            Ok((segment, connection)) => {
-                self.segments.write().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&segment));
-                let finished = std::mem::replace(&mut self.current, segment);
-                let writer = std::mem::replace(&mut self.connection, connection);
-                self.day = today;
-                let _ = self.finished.try_send((finished, writer));
-            }
-            // The archiving thread is behind: the present segment grows a little more.
-            Err(TryRecvError::Empty | TryRecvError::Disconnected) => {}
-        }
+    /// The writer's own connection to the newest archive.
+    fn connection_to(&mut self, newest: &Arc<Archive>) -> rusqlite::Result<&Connection> {
+        let is_open = |(archive, _): &(Arc<Archive>, Connection)| Arc::ptr_eq(archive, newest);
+        let (_, connection) = match self.newest.take().filter(is_open) {
+            Some(open) => self.newest.insert(open),
+            None => self.newest.insert((Arc::clone(newest), newest.reader()?)),
+        };
+        Ok(connection)
     }
 }
 
@@ -274,8 +216,8 @@ impl Writer {
 fn look_up<'a>(
     append: &'a Append,
     new_ids: &mut HashMap<ClientId<'a>, &'a Record>,
-    find: impl Fn(ClientId<'_>) -> rusqlite::Result<Option<Record>>,
-) -> rusqlite::Result<Result<Vec<Appended>, StoreError>> {
+    mut find: impl FnMut(ClientId<'_>) -> Result<Option<Record>, StoreError>,
+) -> Result<Result<Vec<Appended>, StoreError>, StoreError> {
     let mut appended = Vec::with_capacity(append.records.len());
     let mut own: HashMap<ClientId<'a>, &'a Record> = HashMap::new();
     for (row, record) in append.records.iter().enumerate() {
@@ -300,25 +242,4 @@ fn look_up<'a>(
     }
     new_ids.extend(own);
     Ok(Ok(appended))
-}
-
-/// The first decision on a caller's id in the newest segment or in any other that may contain it.
-fn find_existing(
-    connection: &Connection,
-    segments: &Segments,
-    current: &Segment,
-    client: ClientId<'_>,
-) -> rusqlite::Result<Option<Record>> {
-    if let Some(found) = find_client_id(connection, client)? {
-        return Ok(Some(found));
-    }
-    let older: Vec<Arc<Segment>> = segments.read().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect();
-    for segment in older.iter().rev().filter(|segment| segment.number != current.number) {
-        if segment.may_contain(client)
-            && let Some(found) = segment.read(|connection| find_client_id(connection, client))?
-        {
-            return Ok(Some(found));
-        }
-    }
-    Ok(None)
 }
