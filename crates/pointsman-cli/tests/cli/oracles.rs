@@ -255,3 +255,19 @@ fn route_without_kind_warns_about_unused_answers() {
         assert!(!run.stderr.contains("are known"), "{run:?}");
     }
 }
+
+/// Numbers under `oracle_` are not taken for answers, which is said; the flag in the message reads them.
+#[test]
+fn columns_of_numbers_are_answers_only_with_the_flag_in_the_warning() {
+    let folder = TempDir::new().unwrap();
+    let mut text = "prob_cat,prob_dog,votes_cat,votes_dog,oracle_seconds\n".to_owned();
+    (0..60).for_each(|row| text += &format!("0.{},0.{},2,1,{}\n", 100 + row, 900 - row, row % 2));
+    fs::write(folder.path().join("table.csv"), text).unwrap();
+    let calibrate = "calibrate table.csv --partition confidence:1 -o r.safetensors";
+    let run = line(folder.path(), calibrate).ok();
+    let flag = "--columns oracles=oracle_";
+    assert!(run.stderr.contains("column oracle_seconds was not read") && run.stderr.contains(flag), "{run:?}");
+    assert!(!run.stdout.contains("answers"), "{run:?}");
+    let run = line(folder.path(), &format!("{calibrate} {flag}")).ok();
+    assert!(!run.stderr.contains("was not read") && run.words().contains("answers of seconds"), "{run:?}");
+}
