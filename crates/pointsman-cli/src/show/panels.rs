@@ -47,8 +47,8 @@ pub(super) fn each_alone(policy: &Policy) -> Vec<PanelAlone> {
         return Vec::new();
     }
     let alone = |&(route, experts): &(&str, u32)| {
-        let others = panels.iter().filter(|(other, _)| *other != route);
-        let task = others.fold(Ok(policy.task().clone()), |task, (other, _)| task?.without_route(other)).ok()?;
+        let mut others = panels.iter().filter(|(other, _)| *other != route);
+        let task = others.try_fold(policy.task().clone(), |task, (other, _)| task.without_route(other)).ok()?;
         let Promise { cost, standard_error, identified, .. } = policy.reprice(&task).ok()?.promise()?;
         Some(PanelAlone { route: route.to_owned(), experts, cost, standard_error, identified })
     };
