@@ -162,7 +162,7 @@ $(PUBLIC_API):
 
 api: $(PUBLIC_API)
 	sh docs/api/list.sh docs/api
-	POINTSMAN_WRITE_API=1 cargo test $(FEATURES) --test server api_page
+	POINTSMAN_TEST_WRITE_API=1 cargo test $(FEATURES) --test server api_page
 
 # The tool takes minutes to build, so that it is not needed for the tests; `make api` installs it.
 api-check:

@@ -44,7 +44,7 @@ def featured(rows, seed, classes=3, features=20, k=5):
 
 def folder():
     """Where the shared data sets are, or None."""
-    path = pathlib.Path(os.environ.get("POINTSMAN_DATA") or ROOT.parent / "shared" / "data")
+    path = pathlib.Path(os.environ.get("POINTSMAN_TEST_DATA") or ROOT.parent / "shared" / "data")
     return path if all((path / f"{name}.npz").is_file() for name in DATA) else None
 
 

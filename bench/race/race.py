@@ -44,7 +44,7 @@ def main():
         "speed": speed.everything(arguments.rows),
     }
     if arrays.folder() is None:
-        print("SKIPPED: quality, since the shared data sets are not there; set POINTSMAN_DATA to their folder")
+        print("SKIPPED: quality, since the shared data sets are not there; set POINTSMAN_TEST_DATA to their folder")
     else:
         results |= {"gain": quality.gains(), "resamples": quality.RESAMPLES, "conformal": quality.conformal()}
     arguments.output.parent.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,6 @@
 """Natural-language inference with five annotators a pair: which pairs deserve an expert, and which are ambiguous for everybody.
 
-Needs ``snli.npz`` (arrays ``probs``, ``votes`` and ``split``) in the folder ``POINTSMAN_DATA``.
+Needs ``snli.npz`` (arrays ``probs``, ``votes`` and ``split``) in the folder ``POINTSMAN_TEST_DATA``.
 """
 
 # %% The data: a small encoder's probabilities and five labels a pair
@@ -13,9 +13,9 @@ import numpy as np
 import pointsman
 
 beside = Path(__file__).resolve().parents[2].parent / "shared" / "data"
-path = Path(os.environ.get("POINTSMAN_DATA", beside)) / "snli.npz"
+path = Path(os.environ.get("POINTSMAN_TEST_DATA", beside)) / "snli.npz"
 if not path.exists():
-    print(f"SKIPPED: {path} is not here; set POINTSMAN_DATA to the folder with snli.npz")
+    print(f"SKIPPED: {path} is not here; set POINTSMAN_TEST_DATA to the folder with snli.npz")
     sys.exit()
 data = np.load(path)
 classes = ["entailment", "neutral", "contradiction"]

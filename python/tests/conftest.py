@@ -61,9 +61,9 @@ def queries() -> World:
 
 @pytest.fixture(scope="session")
 def binary() -> Path:
-    """The program: the one that `POINTSMAN_BIN` names, or a debug build."""
+    """The program: the one that `POINTSMAN_TEST_BIN` names, or a debug build."""
     default = REPOSITORY / "target" / "debug" / "pointsman"
-    binary = Path(os.environ.get("POINTSMAN_BIN", default))
+    binary = Path(os.environ.get("POINTSMAN_TEST_BIN", default))
     if not binary.exists():
         skip(f"{binary} is missing; build it: cargo build -p pointsman-cli")
     return binary
@@ -97,9 +97,9 @@ def client(service: Service) -> Iterator[Client]:
 
 
 def real_data(file: str) -> Path:
-    """A file of the real data; `POINTSMAN_DATA=none` declares that there is none."""
-    folder = Path(os.environ.get("POINTSMAN_DATA", REPOSITORY.parent / "shared" / "data"))
+    """A file of the real data; `POINTSMAN_TEST_DATA=none` declares that there is none."""
+    folder = Path(os.environ.get("POINTSMAN_TEST_DATA", REPOSITORY.parent / "shared" / "data"))
     if not (folder / file).exists():
-        reason = f"{folder / file} is missing; set POINTSMAN_DATA to the folder of the data sets"
+        reason = f"{folder / file} is missing; set POINTSMAN_TEST_DATA to the folder of the data sets"
         skip(reason, is_data=True)
     return folder / file

@@ -69,5 +69,5 @@ def test_examples(script: Path, tmp_path: Path) -> None:
     done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, check=False, env=settings)
     assert done.returncode == 0, done.stderr
     if "SKIPPED" in done.stdout:
-        skip(done.stdout.strip(), is_data="POINTSMAN_DATA" in done.stdout)
+        skip(done.stdout.strip(), is_data="POINTSMAN_TEST_DATA" in done.stdout)
     assert done.stdout.strip()

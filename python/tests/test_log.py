@@ -27,7 +27,7 @@ def url(command: Callable[..., str], tmp_path: Path) -> Iterator[str]:
     np.savez(tmp_path / "calibration.npz", probs=calibration.probs, votes=calibration.votes, features=calibration.features)
     command("-q", "calibrate", tmp_path / "calibration.npz", "-o", tmp_path / "router.safetensors", "--partition", "forest:9")
     (tmp_path / "task.toml").write_text(TASK)
-    binary = os.environ.get("POINTSMAN_BIN", str(REPOSITORY / "target" / "debug" / "pointsman"))
+    binary = os.environ.get("POINTSMAN_TEST_BIN", str(REPOSITORY / "target" / "debug" / "pointsman"))
     line = [binary, "serve", "--listen", "127.0.0.1:0"]
     with subprocess.Popen(line, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as service:
         assert service.stdout is not None

@@ -9,7 +9,7 @@ use crate::problem::Problem;
 use crate::random::fnv;
 
 /// The environment variable with the folder of the data sets.
-pub const DATA_VARIABLE: &str = "POINTSMAN_DATA";
+pub const DATA_VARIABLE: &str = "POINTSMAN_TEST_DATA";
 
 /// The folder used if neither the settings nor [`DATA_VARIABLE`] name one.
 const DEFAULT_FOLDER: &str = "../shared/data";
@@ -77,7 +77,7 @@ pub struct DataFolder {
 }
 
 impl DataFolder {
-    /// The given folder, else that of `POINTSMAN_DATA`, else `../shared/data`.
+    /// The given folder, else that of `POINTSMAN_TEST_DATA`, else `../shared/data`.
     #[must_use]
     pub fn find(given: Option<&Path>) -> Self {
         let variable =

@@ -130,6 +130,19 @@ fn notes(frame: &Frame) -> Vec<String> {
             notes.push(format!("ids of {file} that are not in the table were left out: {count} ({ids})"));
         }
     }
+    let left = frame.table.rows();
+    notes.extend(frame.without_answers.iter().map(|(column, rows)| {
+        format!(
+            "rows without an answer in column {column} were left out: {rows}; the {left} rows left stand for all only if the model was asked \
+             about a random sample"
+        )
+    }));
+    notes.extend(frame.unread_answers.iter().map(|column| {
+        format!(
+            "the column {column} was not read, since its numbers may be something else than classes: if it has the classes that a model \
+             answered, columns={{'oracles': 'oracle_'}}"
+        )
+    }));
     if let Some(RepeatedIds { ids, rows, .. }) = frame.repeated_ids() {
         notes.push(format!("ids that several rows have: {} in {rows} rows ({})", ids.count, few(&ids)));
     }

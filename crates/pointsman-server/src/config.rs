@@ -17,8 +17,9 @@ const SECTIONS: [&str; 4] = ["server", "store", "retention", "limits"];
 /// What the names of variables begin with.
 const PREFIX: &str = "POINTSMAN_";
 
-/// What follows it in variables that are no settings of the service: of its log, of its clients, and of tests and benchmarks.
-const OTHER_VARIABLES: [&str; 8] = ["LOG", "URL", "KEY", "PYTHON", "DATA", "BIN", "DAMAGE", "WRITE_API"];
+/// What follows it in variables that are no settings of the service: of its log, of its clients, and of benchmarks. Those of tests begin
+/// with `TEST_`.
+const OTHER_VARIABLES: [&str; 4] = ["LOG", "URL", "KEY", "PYTHON"];
 
 /// The largest number of rows or megabytes.
 const MAX_SIZE: u64 = 1 << 30;
@@ -472,10 +473,14 @@ mod tests {
             "POINTSMAN_LOG",
             "POINTSMAN_KEY",
             "POINTSMAN_TEST_POSTGRES",
+            "POINTSMAN_TEST_DATA",
+            "POINTSMAN_DATA",
+            "POINTSMAN_BIN",
             "POINTSMAN_STOREURL",
             "HOME",
         ];
-        assert_eq!(unknown_variables(names.map(str::to_owned)), ["POINTSMAN_LISTEN", "POINTSMAN_STOREURL"]);
+        let unknown = ["POINTSMAN_BIN", "POINTSMAN_DATA", "POINTSMAN_LISTEN", "POINTSMAN_STOREURL"];
+        assert_eq!(unknown_variables(names.map(str::to_owned)), unknown);
     }
 
     #[test]

@@ -54,7 +54,7 @@ impl CoreErrors<'_> {
         let is_its =
             |name: &str| column.strip_prefix("oracle_").is_some_and(|rest| rest.starts_with(&format!("{name}_")));
         let oracle = self.layout.oracles.iter().find(|(name, _)| is_its(name));
-        oracle.map_or_else(|| NO_ANSWER.to_owned(), |(_, group)| group.no_answer_as_nan())
+        oracle.map_or_else(|| NO_ANSWER.to_owned(), |(_, group)| group.no_answer_as_nan(!self.lines.is_empty()))
     }
 
     /// The file's name of a column, from the core's.

@@ -38,6 +38,12 @@ pub struct Frame {
     pub reordered: Vec<String>,
     /// If there are no features: the unused columns of numbers, which may be features under another name.
     pub unused_numeric: Vec<String>,
+    /// Columns under the prefix of other models that hold numbers of classes. They may be a version or seconds as well, so they are read as
+    /// answers only if [`ReadOptions::columns`](crate::ReadOptions::columns) names the prefix.
+    pub unread_answers: Vec<String>,
+    /// Columns with answers of another model, each with the number of rows that [`ReadOptions::filters`](crate::ReadOptions::filters) left out
+    /// because they have no answer there.
+    pub without_answers: Vec<(String, u64)>,
     /// The files as messages name them, each with its first row here.
     pub(crate) files: Vec<(usize, String)>,
     /// Each row's line in formats that have lines; zero in files without.
@@ -247,6 +253,15 @@ impl Frame {
             }
         }
         self.reordered.extend(other.reordered);
+        let is_new = |column: &String| !self.unread_answers.contains(column);
+        let unread: Vec<String> = other.unread_answers.into_iter().filter(is_new).collect();
+        self.unread_answers.extend(unread);
+        for (column, rows) in other.without_answers {
+            match self.without_answers.iter_mut().find(|(own, _)| *own == column) {
+                Some((_, own)) => *own += rows,
+                None => self.without_answers.push((column, rows)),
+            }
+        }
         self.files.extend(other.files.into_iter().map(|(first, file)| (first + rows, file)));
         Ok(())
     }

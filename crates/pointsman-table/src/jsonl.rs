@@ -226,9 +226,9 @@ impl<'a> Row<'a> {
                     name == columns.field(Role::Oracles) || matches!(columns.wide_role(name), Some((Role::Oracles, _)));
                 let why = match value {
                     Json::Object(entries) if is_answer && entries.len() == 1 => {
-                        no_answer(&format!("{name}.{}", entries[0].0))
+                        no_answer(&format!("{name}.{}", entries[0].0), "")
                     }
-                    _ if is_answer => no_answer(name),
+                    _ if is_answer => no_answer(name, ""),
                     _ => "every row needs the same columns".to_owned(),
                 };
                 return Err(self.at.value(name, format!("is not in the first row: {why}")));

@@ -40,6 +40,11 @@ impl Labels {
         label.parse::<usize>().ok().filter(|&i| self.allows_index && i < self.classes.len())
     }
 
+    /// Whether a text is the name of a class and no number, which could be anything else.
+    pub(crate) fn is_name_in_words(&self, text: &str) -> bool {
+        self.by_name.contains_key(text) && text.parse::<f64>().is_err()
+    }
+
     /// The class whose name differs from a label in capitals and surrounding spaces only, if it is the only one.
     pub(crate) fn class_but_for_case(&self, label: &str) -> Option<usize> {
         self.by_lower_case.get(&lower_case(label)).copied().flatten()

@@ -155,6 +155,8 @@ impl RawRows {
             other_sums,
             reordered: layout.reordered.then(|| file.to_owned()).into_iter().collect(),
             unused_numeric: Vec::new(),
+            unread_answers: layout.unread_answers.clone(),
+            without_answers: Vec::new(),
             files: vec![(0, file.to_owned())],
             rows: self.rows,
             lines: self.lines,

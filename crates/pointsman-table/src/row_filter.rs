@@ -13,12 +13,15 @@ pub(crate) struct RowFilter {
     filters: Vec<Filter>,
     /// Values of each filter's column.
     seen: Vec<BTreeSet<String>>,
+    /// How many rows each filter left out, of those that pass the filters before it.
+    left_out: Vec<u64>,
     has_kept_rows: bool,
 }
 
 impl RowFilter {
     pub(crate) fn new(filters: &[Filter]) -> Self {
-        Self { filters: filters.to_vec(), seen: vec![BTreeSet::new(); filters.len()], has_kept_rows: false }
+        let (seen, left_out) = (vec![BTreeSet::new(); filters.len()], vec![0; filters.len()]);
+        Self { filters: filters.to_vec(), seen, left_out, has_kept_rows: false }
     }
 
     /// Whether there are no filters.
@@ -31,6 +34,12 @@ impl RowFilter {
         self.has_kept_rows
     }
 
+    /// The filters that keep just the rows with a value, by their places, each with the number of rows that it left out.
+    pub(crate) fn without_value(&self) -> impl Iterator<Item = (usize, &Filter, u64)> {
+        let all = self.filters.iter().zip(&self.left_out).enumerate();
+        all.filter(|(_, (filter, _))| filter.keeps_any_value()).map(|(place, (filter, rows))| (place, filter, *rows))
+    }
+
     /// Whether the row passes; `cell(i)` is its value under the `i`th filter. A filter sees only rows that pass those before it, so that an
     /// earlier one can leave out values that a later one refuses.
     pub(crate) fn keeps<'a>(&mut self, at: RowAt<'_>, mut cell: impl FnMut(usize) -> Result<Cell<'a>>) -> Result<bool> {
@@ -39,7 +48,9 @@ impl RowFilter {
         let mut keep = true;
         for (i, filter) in self.filters.iter().enumerate() {
             let cell = cell(i)?;
-            keep = keep && filter.keeps(&cell).map_err(|why| at.value(filter.column(), why))?;
+            let passes = keep && filter.keeps(&cell).map_err(|why| at.value(filter.column(), why))?;
+            self.left_out[i] += u64::from(keep && !passes);
+            keep = passes;
             if !self.has_kept_rows && self.seen[i].len() < MAX_VALUES {
                 self.seen[i].insert(cell.text().map_or_else(String::new, Cow::into_owned));
             } else if !keep {

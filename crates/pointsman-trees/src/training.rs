@@ -180,7 +180,8 @@ impl<const N: usize> TrainingSet<N> {
                 resolution = Resolution::Coarse;
             } else {
                 grown.truncate(fine);
-                grown.extend(grow(fine..pilots, rule.min_rows_to_split, Resolution::Fine, &|| ()));
+                // Those beyond the size of the forest are not needed any more.
+                grown.extend(grow(fine..pilots.min(trees), rule.min_rows_to_split, Resolution::Fine, &|| ()));
             }
         }
         grown.truncate(trees);

@@ -24,7 +24,7 @@ pub(crate) struct ReproduceArgs {
     /// The number of training and calibration sets drawn per synthetic world [default: 10, with --quick 2]
     #[arg(long, value_name = "N")]
     pub(crate) seeds: Option<u64>,
-    /// Where the data sets are [default: $POINTSMAN_DATA, else ../shared/data]
+    /// Where the data sets are [default: $POINTSMAN_TEST_DATA, else ../shared/data]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) data: Option<PathBuf>,
     /// Where to write results and trained models

@@ -62,7 +62,7 @@ fn print_cells(out: &mut impl Write, router: &Router, found: &Plan, buying: Buyi
     let margin = decimals(found.cells.iter().filter_map(|plan| plan.margin)).min(4);
     let mut grid = Grid::new().number("cell").text("name").number("share").text("action").text("rival");
     grid = grid.numbers(["margin", "worth", "at stake"]);
-    grid = grid.numbers(["labels per item", "more items"]).number("labels");
+    grid = grid.numbers(["labels per item", "more items"]).number("labels").text("then");
     for plan in ranked(found, buying) {
         let offer = plan.asked();
         let [more_labels, more_items] = match &offer {
@@ -77,13 +77,17 @@ fn print_cells(out: &mut impl Write, router: &Router, found: &Plan, buying: Buyi
             (plan.action.clone(), style::action_named(&plan.action)),
             (plan.rival.clone(), style::action_named(&plan.rival)),
             (maybe(plan.margin, margin), PLAIN),
-            (maybe(offer.as_ref().map(|offer| offer.worth), worth), BOLD),
-            (fixed(plan.at_stake, at_stake), PLAIN),
+            (offer.as_ref().map_or("–".to_owned(), |offer| rounded(offer.worth, worth)), BOLD),
+            (rounded(plan.at_stake, at_stake), PLAIN),
             (about(more_labels), PLAIN),
             (about(more_items), PLAIN),
+            match plan.labels.or_else(|| offer.as_ref().map(|offer| offer.labels)) {
+                Some(labels) => (format!("~{}", count(labels)), PLAIN),
+                None => ("–".to_owned(), DIM),
+            },
             match (&offer, plan.labels) {
-                (_, Some(labels)) => (format!("~{}", count(labels)), PLAIN),
-                (Some(offer), None) => (format!("~{}, not certain", count(offer.labels)), PLAIN),
+                (_, Some(_)) => ("certain".to_owned(), PLAIN),
+                (Some(_), None) => ("not certain".to_owned(), PLAIN),
                 (None, None) => ("out of reach".to_owned(), DIM),
             },
         ]);
@@ -91,11 +95,19 @@ fn print_cells(out: &mut impl Write, router: &Router, found: &Plan, buying: Buyi
     grid.write(out)
 }
 
+/// A number with some decimals, or the smallest that they can show as its upper bound: a small number is not zero.
+fn rounded(x: f64, decimals: usize) -> String {
+    let smallest = 10_f64.powi(-(decimals as i32));
+    if x > 0.0 && x < 0.5 * smallest { format!("< {}", fixed(smallest, decimals)) } else { fixed(x, decimals) }
+}
+
 fn print_legend(out: &mut impl Write, found: &Plan, unit: &str) -> io::Result<()> {
     const TEXT_COLUMN: usize = 19;
     let mut line =
         |name: &str, text: &str| entry(&mut *out, TEXT_COLUMN, &format!("{DIM}{name}"), &format!("{text}{DIM:#}"));
+    line("share", "of traffic like the calibration rows")?;
     line("rival", "the action that might be better")?;
+    line("margin", &format!("by how much less per query the action is estimated to cost than the rival, in {unit}"))?;
     line("worth", &format!("what the labels are expected to save per thousand queries, in {unit}"))?;
     line("at stake", &format!("the most that the action may cost above the best per thousand queries, in {unit}"))?;
     line("labels per item", "about how many more on each of its items make it certain in three of four cases")?;
@@ -104,6 +116,9 @@ fn print_legend(out: &mut impl Write, found: &Plan, unit: &str) -> io::Result<()
         "or about how many more items of the cell, with about as many labels per item as now, two at least where it matters",
     )?;
     line("labels", "labels in all, by the cheaper of the two ways")?;
+    if found.cells.iter().any(|plan| plan.labels.is_some()) {
+        line("certain", "with these labels, in three of four cases")?;
+    }
     let has_dash = |plan: &CellPlan| match plan.asked() {
         Some(offer) => offer.more_labels.is_none() || offer.more_items.is_none(),
         None => true,

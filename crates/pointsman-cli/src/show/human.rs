@@ -246,7 +246,7 @@ pub(super) fn print_shares(out: &mut impl Write, policy: &Policy) -> io::Result<
     writeln!(out)?;
     let shares = words::policy::shares_in_words(&policy.shares());
     paragraph(&mut *out, 2, &format!("On traffic like the calibration rows: {shares}"))?;
-    let panels = super::panels::in_words(&super::panels::each_alone(policy));
+    let panels = super::panels::in_words(&super::panels::each_alone(policy), policy.task().loss().unit());
     for text in words::policy::expected_cost(policy).into_iter().chain(words::policy::limit(policy)).chain(panels) {
         paragraph(&mut *out, 2, &text)?;
     }

@@ -1,17 +1,35 @@
 //! How many experts pay: what each panel of a task costs if it is the only one.
 
+use pointsman::policy::Promise;
 use pointsman::{Oracle, Policy};
 use serde::Serialize;
 
-use crate::render::number::{counted, short};
+use crate::render::number::counted;
+use crate::words::{identified_interval, with_error};
 
 /// A panel without the task's other panels.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub(super) struct PanelAlone {
     route: String,
     experts: u32,
     /// The expected cost per query of deciding with this panel, and with every action that is not a panel.
     cost: f64,
+    standard_error: f64,
+    /// The bounds on the cost that the labels identify; `None` if they identify it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    identified: Option<[f64; 2]>,
+}
+
+impl PanelAlone {
+    /// Whether the panel costs more than another beyond what labels leave open and the error of the difference. Both costs are estimated on
+    /// the same rows, which makes that error smaller than if they were independent, as is assumed.
+    fn certainly_costs_more_than(&self, other: &Self) -> bool {
+        /// The 97.5 % quantile of the normal distribution.
+        const QUANTILE: f64 = 1.96;
+        let [low, _] = self.identified.unwrap_or([self.cost; 2]);
+        let [_, high] = other.identified.unwrap_or([other.cost; 2]);
+        low - high > QUANTILE * self.standard_error.hypot(other.standard_error)
+    }
 }
 
 /// Each panel of the task without the others; empty if there are fewer than two, or if labels give only bounds.
@@ -29,24 +47,74 @@ pub(super) fn each_alone(policy: &Policy) -> Vec<PanelAlone> {
         return Vec::new();
     }
     let alone = |&(route, experts): &(&str, u32)| {
-        let others = panels.iter().filter(|(other, _)| *other != route);
-        let task = others.fold(Ok(policy.task().clone()), |task, (other, _)| task?.without_route(other)).ok()?;
-        let cost = policy.reprice(&task).ok()?.promised_cost()?;
-        Some(PanelAlone { route: route.to_owned(), experts, cost })
+        let mut others = panels.iter().filter(|(other, _)| *other != route);
+        let task = others.try_fold(policy.task().clone(), |task, (other, _)| task.without_route(other)).ok()?;
+        let Promise { cost, standard_error, identified, .. } = policy.reprice(&task).ok()?.promise()?;
+        Some(PanelAlone { route: route.to_owned(), experts, cost, standard_error, identified })
     };
     panels.iter().map(alone).collect::<Option<_>>().unwrap_or_default()
 }
 
-/// The panels in a sentence; `None` if there is nothing to compare.
-pub(super) fn in_words(panels: &[PanelAlone]) -> Option<String> {
+/// The panels in a sentence, with the unit of their costs; `None` if there is nothing to compare.
+pub(super) fn in_words(panels: &[PanelAlone], unit: &str) -> Option<String> {
     let cheapest = panels.iter().min_by(|a, b| a.cost.total_cmp(&b.cost))?;
     let one = |panel: &PanelAlone| {
-        format!("{} for {} ({})", short(panel.cost), panel.route, counted(panel.experts as usize, "expert", "experts"))
+        format!(
+            "{} for {} ({}){}",
+            with_error(panel.cost, panel.standard_error),
+            panel.route,
+            counted(panel.experts as usize, "expert", "experts"),
+            identified_interval(panel.cost, panel.standard_error, panel.identified)
+        )
     };
     let all: Vec<String> = panels.iter().map(one).collect();
+    let question = match panels.iter().all(|panel| panel.experts == cheapest.experts) {
+        true => "Which panel?",
+        false => "How many experts?",
+    };
+    let near: Vec<&str> = panels
+        .iter()
+        .filter(|panel| !panel.certainly_costs_more_than(cheapest))
+        .map(|panel| panel.route.as_str())
+        .collect();
+    let verdict = match near.as_slice() {
+        [only] => format!("if you can offer one panel, offer {only}"),
+        near => format!("these rows do not show which of {} costs least", near.join(", ")),
+    };
     Some(format!(
-        "How many experts? With one of the panels only, the expected cost would be {}: if you can offer one, offer {}.",
-        all.join(", "),
-        cheapest.route
+        "{question} With one of the panels and all actions that are not panels, the expected cost per query would be, in {unit}, {}: {verdict}.",
+        all.join("; ")
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(panels: &[(f64, f64, Option<[f64; 2]>)]) -> String {
+        let alone = |(place, &(cost, standard_error, identified)): (usize, &(f64, f64, Option<[f64; 2]>))| PanelAlone {
+            route: ["one", "three", "five"][place].to_owned(),
+            experts: [1, 3, 5][place],
+            cost,
+            standard_error,
+            identified,
+        };
+        in_words(&panels.iter().enumerate().map(alone).collect::<Vec<_>>(), "errors").unwrap()
+    }
+
+    #[test]
+    fn a_panel_is_recommended_only_if_its_advantage_is_beyond_error_and_bounds() {
+        let exact = [(0.36, 0.001, None), (0.35, 0.001, None), (0.34, 0.001, None)];
+        assert!(said(&exact).ends_with(": if you can offer one panel, offer five."), "{}", said(&exact));
+        let close = [(0.38, 0.006, None), (0.3402, 0.006, None), (0.3401, 0.006, None)];
+        assert!(
+            said(&close).ends_with(": these rows do not show which of three, five costs least."),
+            "{}",
+            said(&close)
+        );
+        let open = [(0.36, 0.001, Some([0.33, 0.36])), (0.35, 0.001, None)];
+        assert!(said(&open).ends_with(": these rows do not show which of one, three costs least."), "{}", said(&open));
+        let unknown = [(0.36, f64::NAN, None), (0.35, 0.001, None)];
+        assert!(said(&unknown).contains("do not show which of one, three"), "{}", said(&unknown));
+    }
 }

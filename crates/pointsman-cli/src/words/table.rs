@@ -23,6 +23,9 @@ pub(crate) fn reading(frame: &Frame) -> Vec<String> {
     if let Some(joined) = &frame.joined {
         sentences.extend(join(joined));
     }
+    sentences
+        .extend(frame.without_answers.iter().map(|(column, rows)| without_answers(column, *rows, frame.table.rows())));
+    sentences.extend(frame.unread_answers.iter().map(|column| unread_answers(column)));
     if let Some(RepeatedIds { ids, rows, .. }) = frame.repeated_ids() {
         sentences.push(format!(
             "{} those of several rows, {} in all ({}): each row counts; leave copies out, since they are no further evidence",
@@ -37,6 +40,26 @@ pub(crate) fn reading(frame: &Frame) -> Vec<String> {
     );
     sentences.extend(divided(divided_rows(&frame.table)));
     sentences
+}
+
+/// That rows without another model's answer were left out, and what the others stand for.
+fn without_answers(column: &str, rows: u64, kept: usize) -> String {
+    format!(
+        "{} no answer in column {column} and {} left out, as --where asks; {} left: they stand for all rows only if the model was asked \
+         about a random sample; if it was asked about chosen rows, such as hard ones, ask it about the others too, or drop its columns and \
+         calibrate on all rows",
+        counted(rows as usize, "row has", "rows have"),
+        if rows == 1 { "was" } else { "were" },
+        counted(kept, "row is", "rows are"),
+    )
+}
+
+/// That a column may have another model's answers, which are not read since they could be any numbers.
+fn unread_answers(column: &str) -> String {
+    format!(
+        "column {column} was not read: it has numbers, which may be classes or something else; if it has the classes that a model \
+         answered, add --columns oracles=oracle_, otherwise rename it"
+    )
 }
 
 /// The columns and labels that a join assumed, and the ids that only one of the two tables has.

@@ -1,5 +1,6 @@
 //! `compare`: routers and tasks on one held-out table.
 
+use std::collections::BTreeSet;
 use std::fs;
 
 use serde_json::Value;
@@ -157,29 +158,42 @@ fn verdict_and_range_agree_if_labels_leave_the_difference_open() {
     let path = folder.path();
     let number = |text: &str| text.trim_end_matches([':', ',', '.']).replace('\u{2212}', "-").parse::<f64>().unwrap();
     let mut open_differences = 0;
-    for price in ["0.02", "0.04", "0.06", "0.08", "0.1", "0.15"] {
-        let compare =
-            format!("compare router.safetensors fine.safetensors heldout.csv --loss zero-one --route {price}");
+    let mut verdicts = BTreeSet::new();
+    let prices = ["0.02", "0.04", "0.06", "0.08", "0.1", "0.15"];
+    let routers =
+        prices.map(|price| format!("router.safetensors fine.safetensors heldout.csv --loss zero-one --route {price}"));
+    // Under the Brier loss labels leave nothing open, so that a large difference is certain.
+    let tasks = "router.safetensors heldout.csv free.toml never.toml".to_owned();
+    for (name, cost) in [("free", 0.0), ("never", 1.0)] {
+        fs::write(path.join(format!("{name}.toml")), format!("[[route]]\nname = \"expert\"\ncost = {cost}\n")).unwrap();
+    }
+    for arguments in routers.into_iter().chain([tasks]) {
+        let compare = format!("compare {arguments}");
         let found = line(path, &format!("{compare} --json")).ok().json();
         let difference = &found["policies"][1]["difference"];
         let pair = |name: &str| [0, 1].map(|end| difference[name][end].as_f64().unwrap_or(f64::NAN));
         let value = |name: &str| difference[name].as_f64().unwrap_or(f64::NAN);
         let (interval, open) = (pair("interval"), pair("identified"));
-        if open.iter().any(|end| end.is_nan()) || open[1] - open[0] < 0.2 * value("standard_error") {
+        let widening = open.map(|end| if end.is_nan() { 0.0 } else { end - value("estimate") });
+        let range = [0, 1].map(|end| interval[end] + widening[end]);
+        let text = line(path, &compare).ok().words();
+        // Equal policies have no range, and from few rows no difference is certain, whatever its range.
+        if !text.contains("at the same cost") && !text.contains("to say which costs less") {
+            let is_certain = range[1] < 0.0 || range[0] > 0.0;
+            assert_ne!(is_certain, text.contains("do not show which costs less"), "{text}");
+            verdicts.insert(is_certain);
+        }
+        if text.contains("at the same cost") || widening[1] - widening[0] < 0.2 * value("standard_error") {
             continue;
         }
         open_differences += 1;
-        let range = [0, 1].map(|end| interval[end] + open[end] - value("estimate"));
-        let text = line(path, &compare).ok().words();
         let said = text.split_once("95 % range of the difference ").unwrap_or_else(|| panic!("{text}")).1;
         let words: Vec<&str> = said.split(' ').collect();
         for (end, place) in [(0, 0), (1, 2)] {
             assert!((number(words[place]) - range[end]).abs() < 1e-3, "{said}: {range:?}");
         }
         assert!(said.contains("the sampling interval") && said.contains("leave open"), "{said}");
-        let is_certain = range[1] < 0.0 || range[0] > 0.0;
-        let says_uncertain = text.contains("do not show which costs less") || text.contains("to say which costs less");
-        assert!(is_certain || says_uncertain, "{text}");
     }
     assert!(open_differences > 0);
+    assert_eq!(verdicts.len(), 2, "one difference is certain and another is not: {verdicts:?}");
 }

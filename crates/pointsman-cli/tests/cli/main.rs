@@ -154,13 +154,13 @@ fn repository() -> PathBuf {
 /// A file of the real data; `None`, after [`pointsman_testing::announce`], if it is missing.
 fn real_data(file: &str) -> Option<PathBuf> {
     let beside = repository().join("../shared/data");
-    let folder = std::env::var_os("POINTSMAN_DATA").map_or(beside, PathBuf::from);
+    let folder = std::env::var_os("POINTSMAN_TEST_DATA").map_or(beside, PathBuf::from);
     let path = folder.join(file);
     if path.exists() {
         return Some(path);
     }
     pointsman_testing::announce(&format!(
-        "{} is missing: set POINTSMAN_DATA to the folder of the data sets",
+        "{} is missing: set POINTSMAN_TEST_DATA to the folder of the data sets",
         path.display()
     ));
     None

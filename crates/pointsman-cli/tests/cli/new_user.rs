@@ -295,6 +295,25 @@ fn rows_without_answers_are_left_out_by_the_filter_that_the_message_gives() {
         shell(path, &calibrate).ok().json()["rows"].as_u64()
     };
     assert_eq!(rows("partial.csv"), Some(134));
+    // How many rows were left out, why, and what to do, in every command that measures.
+    let said = "266 rows have no answer in column oracle_llm_Billing question and were left out, as --where asks; 134 rows are left: they \
+                stand for all rows only if the model was asked about a random sample";
+    for command in [
+        format!("calibrate partial.csv {flag} --partition confidence:4 -o r.safetensors"),
+        format!("evaluate r.safetensors partial.csv {flag} --route llm=0.1,measured --no-calibration-error"),
+        format!("diagnose partial.csv {flag} --route llm=0.1,measured"),
+    ] {
+        let run = shell(path, &command).ok();
+        assert!(
+            run.stderr.contains(said) && run.stderr.contains("drop its columns and calibrate on all rows"),
+            "{run:?}"
+        );
+        let warnings = shell(path, &format!("{command} --json")).ok().json()["warnings"].to_string();
+        assert!(warnings.contains(said), "{command}: {warnings}");
+    }
+    let evaluate = format!("evaluate r.safetensors partial.csv {} --route llm=0.1,measured", "--where 'Message ID!='");
+    let run = shell(path, &evaluate);
+    assert!(run.code == 2 && run.stderr.contains(flag), "{run:?}");
     // The same rows as Parquet, where a missing value is null.
     shell(path, "decide r.safetensors partial.csv --route 0.1 -o partial.parquet").ok();
     let run = shell(path, "calibrate partial.parquet --partition confidence:4 -o r.safetensors");

@@ -44,11 +44,26 @@ fn each_panel_is_priced_without_the_others() {
     for (place, (alone, experts)) in [(one, 1), (three, 3)].into_iter().enumerate() {
         let panel = &both["panels"][place];
         assert_eq!(panel["experts"], experts);
-        assert_eq!(panel["cost"], show(alone).json()["promise"]["cost"], "{panel}");
+        for key in ["cost", "standard_error"] {
+            assert_eq!(panel[key], show(alone).json()["promise"][key], "{panel}");
+        }
         assert!(show(alone).json().get("panels").is_none(), "one panel has nothing to be compared with");
     }
-    let run = line(folder.path(), &format!("show router.safetensors {one} {three} --abstain 0.5")).ok();
-    assert!(run.stdout.contains("How many experts?"), "{run:?}");
+    let words =
+        |routes: &str| line(folder.path(), &format!("show router.safetensors {routes} --abstain 0.5")).ok().words();
+    let text = words(&format!("{one} {three}"));
+    let cost = |place: usize, key: &str| number(&both["panels"][place][key]);
+    for wanted in [
+        "How many experts? With one of the panels and all actions that are not panels".to_owned(),
+        "in Brier points,".to_owned(),
+        format!("{:.4} ± {:.4} for one (1 expert)", cost(0, "cost"), cost(0, "standard_error")),
+    ] {
+        assert!(text.contains(&wanted), "the output lacks: {wanted}\n{text}");
+    }
+    // Of two panels that hardly differ none is recommended.
+    let alike = words("--route one=0.01,panel:m=1 --route other=0.0101,panel:m=1");
+    assert!(alike.contains("Which panel?") && alike.contains("do not show which of one, other costs least"), "{alike}");
+    assert!(!alike.contains("How many") && !alike.contains("offer one panel"), "{alike}");
 }
 
 #[test]
@@ -239,4 +254,20 @@ fn route_without_kind_warns_about_unused_answers() {
         let run = line(folder.path(), &format!("{command} --route copy=0.02,measured --route other=0.02")).ok();
         assert!(!run.stderr.contains("are known"), "{run:?}");
     }
+}
+
+/// Numbers under `oracle_` are not taken for answers, which is said; the flag in the message reads them.
+#[test]
+fn columns_of_numbers_are_answers_only_with_the_flag_in_the_warning() {
+    let folder = TempDir::new().unwrap();
+    let mut text = "prob_cat,prob_dog,votes_cat,votes_dog,oracle_seconds\n".to_owned();
+    (0..60).for_each(|row| text += &format!("0.{},0.{},2,1,{}\n", 100 + row, 900 - row, row % 2));
+    fs::write(folder.path().join("table.csv"), text).unwrap();
+    let calibrate = "calibrate table.csv --partition confidence:1 -o r.safetensors";
+    let run = line(folder.path(), calibrate).ok();
+    let flag = "--columns oracles=oracle_";
+    assert!(run.stderr.contains("column oracle_seconds was not read") && run.stderr.contains(flag), "{run:?}");
+    assert!(!run.stdout.contains("answers"), "{run:?}");
+    let run = line(folder.path(), &format!("{calibrate} {flag}")).ok();
+    assert!(!run.stderr.contains("was not read") && run.words().contains("answers of seconds"), "{run:?}");
 }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::support::Service;
 
 /// What writes the page anew.
-const RENEW: &str = "POINTSMAN_WRITE_API=1 cargo test -p pointsman-server --test server api_page";
+const RENEW: &str = "POINTSMAN_TEST_WRITE_API=1 cargo test -p pointsman-server --test server api_page";
 
 const INTRODUCTION: &str = "\
 # The HTTP interface
@@ -40,7 +40,7 @@ async fn the_page_of_the_interface_is_current() {
     let document = Service::new().await.get("/openapi.json").await.ok();
     let page = Page { document: &document, text: String::new() }.render();
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/api.md");
-    if std::env::var_os("POINTSMAN_WRITE_API").is_some() {
+    if std::env::var_os("POINTSMAN_TEST_WRITE_API").is_some() {
         std::fs::write(&path, &page).unwrap();
         return;
     }

@@ -185,8 +185,9 @@ impl<'a> Counter<'a> {
         Ok((number, name))
     }
 
-    /// Whether an annotator has not labelled an item before. A copy of the earlier label is counted as such, and the earlier of their dates
-    /// counts; of two different labels one is kept as the options say, otherwise they are a contradiction.
+    /// Whether an annotator has not labelled an item before. A copy of the earlier label is counted as such; it has the later of their dates
+    /// if the latest label is kept, otherwise the earlier one. Of two different labels one is kept as the options say, otherwise they are a
+    /// contradiction.
     fn is_first(
         &mut self,
         at: RowAt<'_>,
@@ -204,8 +205,8 @@ impl<'a> Counter<'a> {
         };
         if first.class as usize == class {
             add_copy(&mut self.copied, at, first.row, id, name);
-            if let (Some(date), Some((earliest, _))) = (date, self.dated.get_mut(first.place as usize)) {
-                *earliest = date.min(*earliest);
+            if let (Some(date), Some((kept, _))) = (date, self.dated.get_mut(first.place as usize)) {
+                *kept = if self.keep_label == Some(KeepLabel::Latest) { date.max(*kept) } else { date.min(*kept) };
             }
         } else if let (Some(keep), Some(date), Some(kept)) =
             (self.keep_label, date, self.dated.get_mut(first.place as usize))
@@ -261,16 +262,34 @@ impl<'a> Counter<'a> {
         is_order_known
     }
 
+    /// Refuses to keep one label per annotator if there is no column of annotators.
+    pub(super) fn check_kept(&self, file: &str) -> Result<()> {
+        let Some(keep) = self.keep_label.filter(|_| self.found.annotator.is_none()) else { return Ok(()) };
+        let (name, hint) = (&self.columns.annotator, self.annotator_hint());
+        Err(Error::file(
+            file,
+            format!(
+                "no column {name}: --keep-label {keep} (in Python keep_label='{keep}') keeps one label per annotator and item, and nobody \
+                 knows which labels are by one annotator{hint}, or leave --keep-label out"
+            ),
+        ))
+    }
+
+    /// The flag that names an unused column of annotators, to end a message; empty if there is no such column.
+    fn annotator_hint(&self) -> String {
+        self.found
+            .unused_annotator
+            .as_ref()
+            .map_or(String::new(), |column| format!("; there is a column {column}: add --columns annotator={column}"))
+    }
+
     /// Refuses names to leave out that no annotator has, and leaving out all annotators.
     pub(super) fn check_left_out(&self, file: &str) -> Result<()> {
         if self.without.is_empty() {
             return Ok(());
         }
         if self.is_left_out.is_empty() {
-            let name = &self.columns.annotator;
-            let hint = self.found.unused_annotator.as_ref().map_or(String::new(), |column| {
-                format!("; there is a column {column}: add --columns annotator={column}")
-            });
+            let (name, hint) = (&self.columns.annotator, self.annotator_hint());
             return Err(Error::file(file, format!("no column {name}: nobody can be left out by name{hint}")));
         }
         if let Some(name) = self.without.iter().find(|name| self.annotators.get(name).is_none()) {

@@ -87,6 +87,7 @@ impl Join {
             return Err(Error::file(&name, reason));
         }
         counter.check_left_out(&name)?;
+        counter.check_kept(&name)?;
         let is_order_known = counter.count_by_date();
         let Counter { found, ids, items, counts, annotators, labelled, ignored, superseded, copied, matched, .. } =
             counter;

@@ -55,9 +55,13 @@ impl Finder<'_> {
             reordered,
             classes,
             unused_scalars: Vec::new(),
+            unread_answers: Vec::new(),
         };
         if layout.features.is_none() {
             layout.unused_scalars = self.unused_scalars(&layout);
+        }
+        if is_labelled && !self.columns.has_name("oracles") {
+            layout.unread_answers = self.unread_answers(&layout);
         }
         self.check_named_columns(&layout, options)?;
         Ok(layout)

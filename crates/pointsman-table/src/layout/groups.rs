@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::finder::Finder;
-use super::{ColumnGroup, Field, FieldPath, Location, Shape};
+use super::{ColumnGroup, Field, FieldPath, Layout, Location, Shape};
 use crate::error::{Result, listed, shown};
 use crate::labels::Labels;
 use crate::options::{Filter, Role, SEPARATORS, feature_key, model_and_class};
@@ -238,8 +238,12 @@ impl Finder<'_> {
             }
         }
         let answers = Labels::new(classes);
+        let are_named = self.columns.has_name("oracles");
         let is_answer = |field: &Field| match field.first.as_deref().map(str::trim) {
-            Some(first) if !first.is_empty() => answers.class(first).is_some(),
+            // A number may be a version or seconds, unless the user says that these columns are answers.
+            Some(first) if !first.is_empty() => {
+                answers.is_name_in_words(first) || are_named && answers.class(first).is_some()
+            }
             // The first row may be one that a filter drops because it has no answer.
             _ => filters.iter().any(|filter| filter.column() == field.name && filter.keeps_any_value()),
         };
@@ -290,6 +294,25 @@ impl Finder<'_> {
             }
         }
         Ok(oracles)
+    }
+
+    /// The columns under the prefix of other models that hold numbers of classes, and are not read since the user did not name the prefix.
+    pub(super) fn unread_answers(&self, layout: &Layout) -> Vec<String> {
+        let answers = Labels::new(&layout.classes);
+        let is_class =
+            |field: &Field| field.first.as_deref().is_some_and(|first| answers.class(first.trim()).is_some());
+        let is_model = |name: &str| {
+            let rest = self.columns.wide_role(name).and_then(|(role, rest)| (role == Role::Oracles).then_some(rest));
+            rest.is_some_and(|rest| model_and_class(rest, &layout.classes).is_none())
+        };
+        let used = layout.used();
+        let is_unread = |(place, field): &(usize, &Field)| {
+            field.shape == Shape::Scalar
+                && is_model(&field.name)
+                && is_class(field)
+                && used.binary_search(place).is_err()
+        };
+        self.fields.iter().enumerate().filter(is_unread).map(|(_, field)| field.name.clone()).collect()
     }
 
     /// The model whose columns are `<prefix><class>`, if the user gave the prefix and every class has such a column: its name is the prefix.

@@ -136,16 +136,21 @@ impl ColumnGroup {
     /// The message about a row without another model's answer, with the filter that keeps the others.
     pub(crate) fn no_answer(&self) -> String {
         match &self.location {
-            Location::Wide(_) => no_answer(&self.column(0, Some(0))),
+            Location::Wide(_) => no_answer(&self.column(0, Some(0)), ""),
             // Arrays have no missing values that a filter finds.
             _ if self.arrays => NO_ANSWER.to_owned(),
-            Location::List(_) | Location::Keyed(_) | Location::ClassName(_) => no_answer(&self.name),
+            Location::List(_) | Location::Keyed(_) | Location::ClassName(_) => no_answer(&self.name, ""),
         }
     }
 
-    /// The message about an answer that is not a number: filters find those of columns only.
-    pub(crate) fn no_answer_as_nan(&self) -> String {
-        if matches!(self.location, Location::Wide(_)) { self.no_answer() } else { NO_ANSWER.to_owned() }
+    /// The message about an answer that is not a number: filters find those of columns only. In a format of text it is the word NaN, which
+    /// is not an empty value there.
+    pub(crate) fn no_answer_as_nan(&self, is_text: bool) -> String {
+        match self.location {
+            Location::Wide(_) if is_text => no_answer(&self.column(0, Some(0)), "NaN"),
+            Location::Wide(_) => self.no_answer(),
+            _ => NO_ANSWER.to_owned(),
+        }
     }
 
     /// Whether the values are numbers in the file.
@@ -201,6 +206,8 @@ pub(crate) struct Layout {
     pub(crate) reordered: bool,
     /// If there are no features: the unused fields of single values, which may be features under another name.
     pub(crate) unused_scalars: Vec<usize>,
+    /// Columns under the prefix of other models that hold numbers of classes and are not read.
+    pub(crate) unread_answers: Vec<String>,
 }
 
 impl Layout {
@@ -258,12 +265,13 @@ impl Layout {
     }
 }
 
-/// The message about a row without another model's answer, with a filter on a column that keeps the others.
-pub(crate) fn no_answer(column: &str) -> String {
+/// The message about a row without another model's answer, with a filter on a column that keeps the others; `missing` is what the row has
+/// in place of an answer.
+pub(crate) fn no_answer(column: &str, missing: &str) -> String {
     format!(
         "no answer: a route is measured on rows that have answers; if these are a random sample of all rows, keep them with {}, or drop the \
          columns of the oracle",
-        messages::where_flag(&format!("{column}!="))
+        messages::where_flag(&format!("{column}!={missing}"))
     )
 }
 

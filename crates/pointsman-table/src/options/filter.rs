@@ -86,9 +86,9 @@ impl Filter {
         self.value.is_empty() && !matches!(self.condition, Condition::InRange(..))
     }
 
-    /// Whether it keeps just the rows that have a value: `answers!=`.
+    /// Whether it keeps just the rows that have a value: `answers!=`, and `answers!=NaN` where missing numbers are written so.
     pub(crate) fn keeps_any_value(&self) -> bool {
-        self.value.is_empty() && matches!(self.condition, Condition::Different(_))
+        (self.value.is_empty() || is_nan(&self.value)) && matches!(self.condition, Condition::Different(_))
     }
 
     /// The value that it compares with.
@@ -119,7 +119,8 @@ impl Filter {
             }
             Cell::Int(i) if i.unsigned_abs() <= MAX_EXACT => number == Some(*i as f64),
             Cell::Int(i) => self.value == i.to_string(),
-            Cell::Real(x) if x.is_nan() => self.value.is_empty() || self.value.eq_ignore_ascii_case("nan"),
+            Cell::Real(x) if x.is_nan() => self.value.is_empty() || is_nan(&self.value),
+            Cell::Text(text) if is_nan(&self.value) => is_nan(text),
             Cell::Real(x) => number == Some(*x),
             Cell::Text(text) => *text == self.value || number.is_some_and(|n| text.trim().parse() == Ok(n)),
         }
@@ -170,6 +171,10 @@ impl Bound {
         let number = text.parse().ok().filter(|number: &f64| number.is_finite()).map(Self::Number);
         number.or_else(|| Moment::parse(text).map(Self::Time))
     }
+}
+
+fn is_nan(text: &str) -> bool {
+    text.trim().eq_ignore_ascii_case("nan")
 }
 
 /// The number that a text is. NaN does not equal itself as a number, but does as text.

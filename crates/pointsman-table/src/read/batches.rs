@@ -153,7 +153,17 @@ impl Batches {
     fn build(&self, raw: RawRows) -> Result<Frame> {
         let mut frame = raw.build(&self.name, self.source.layout(), self.join.is_some(), self.normalize)?;
         frame.unused_numeric = self.source.unused_numeric();
+        frame.without_answers = self.without_answers();
         Ok(frame)
+    }
+
+    /// The columns of other models' answers by which rows were left out, with the number of these rows so far.
+    fn without_answers(&self) -> Vec<(String, u64)> {
+        let layout = self.source.layout();
+        let has_answers = |field: usize| layout.oracles.iter().any(|(_, group)| group.fields().contains(&field));
+        let filters = self.filter.without_value().filter(|(_, _, rows)| *rows > 0);
+        let of_answers = filters.filter(|(place, ..)| has_answers(layout.filters[*place].path.field));
+        of_answers.map(|(_, filter, rows)| (filter.column().to_owned(), rows)).collect()
     }
 
     /// Reads rows until there are `want`, or the file ends, and joins them with their annotations: the rows and their annotated items.

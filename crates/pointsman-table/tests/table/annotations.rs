@@ -646,6 +646,43 @@ fn one_of_several_labels_of_an_annotator_is_kept_if_asked_for() {
     assert!("last".parse::<pointsman_table::KeepLabel>().is_err());
 }
 
+/// A label that an annotator repeats has its latest date if the latest label is kept, and its first date if the first one is.
+#[test]
+fn repeated_labels_are_kept_by_the_date_that_decides() {
+    let folder = Folder::new();
+    let table = folder.file("table.csv", TABLE);
+    let rows = ["1,cat,ann,2024-01-01\n", "1,cat,ann,2024-01-03\n", "1,dog,ann,2024-01-02\n"];
+    for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+        let labels =
+            folder.file("labels.csv", "id,label,annotator,at\n".to_owned() + &order.map(|row| rows[row]).concat());
+        for keep in ["latest", "first"] {
+            let options = ReadOptions {
+                keep_label: Some(keep.parse().unwrap()),
+                columns: "date=at".parse().unwrap(),
+                ..options(&labels, &[])
+            };
+            assert_eq!(counts(&read_frame(&table, &options).unwrap()), [[1, 0]], "{keep} of rows {order:?}");
+        }
+    }
+}
+
+/// Without annotators nobody can have labelled an item twice.
+#[test]
+fn keeping_a_label_per_annotator_needs_annotators() {
+    let folder = Folder::new();
+    let table = folder.file("table.csv", TABLE);
+    let refusal = |header: &str| {
+        let labels = folder.file("labels.csv", format!("id,label{header}\n1,cat,ann\n1,dog,ann\n"));
+        let options = ReadOptions { keep_label: Some("latest".parse().unwrap()), ..options(&labels, &[]) };
+        read_frame(&table, &options).unwrap_err().to_string()
+    };
+    for (header, hint) in [(",remark", "or leave --keep-label out"), (",worker", "--columns annotator=worker")] {
+        let error = refusal(header);
+        assert!(error.contains("no column annotator") && error.contains("--keep-label latest"), "{error}");
+        assert!(error.contains("keep_label='latest'") && error.contains(hint), "{error}");
+    }
+}
+
 #[test]
 fn ids_that_differ_in_capitals_only_are_found() {
     let folder = Folder::new();

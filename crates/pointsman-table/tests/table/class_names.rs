@@ -49,6 +49,40 @@ fn answers_may_be_one_class_per_row() {
     assert_eq!(oracle("a.csv", &other, &options("", &[])), Err("no oracle".to_owned()));
 }
 
+/// Numbers under `oracle_` may be a version or seconds: they are answers only if the columns of answers are named.
+#[test]
+fn columns_of_numbers_are_answers_only_if_they_are_named() {
+    let named = ["cat,dog", "1,2"];
+    for (classes, answers) in named.into_iter().zip([[0.0, 1.0, 1.0, 0.0]; 2]) {
+        let [one, two] = [classes.split(',').next().unwrap(), classes.split(',').nth(1).unwrap()];
+        let csv =
+            |values: [&str; 2]| format!("prob_{one},prob_{two},oracle_seconds\n1,0,{}\n0,1,{}\n", values[0], values[1]);
+        let jsonl = |values: [&str; 2]| {
+            let row = |p: [u8; 2], value: &str| {
+                format!("{{\"probs\":{{\"{one}\":{},\"{two}\":{}}},\"oracle_seconds\":{value}}}\n", p[0], p[1])
+            };
+            row([1, 0], values[0]) + &row([0, 1], values[1])
+        };
+        // Once with a later value that is no class, once with classes only.
+        for values in [["1", "7"], ["1", "2"], ["1", "0"]] {
+            for (name, text) in [("a.csv", csv(values)), ("a.jsonl", jsonl(values))] {
+                assert_eq!(oracle(name, &text, &options("", &[])), Err("no oracle".to_owned()), "{classes} {values:?}");
+                let folder = Folder::new();
+                let frame = read_frame(folder.file(name, &text), &options("", &[])).unwrap();
+                assert_eq!(frame.unread_answers, ["oracle_seconds"], "{text}");
+            }
+        }
+        let values = if classes == "1,2" { ["2", "1"] } else { ["1", "0"] };
+        let (name, read) = oracle("a.csv", &csv(values), &options("oracles=oracle_", &[])).unwrap();
+        assert_eq!((name.as_str(), read.as_slice()), ("seconds", &answers[..]), "{classes}");
+        let refused = oracle("a.csv", &csv(["1", "7"]), &options("oracles=oracle_", &[])).unwrap_err();
+        assert!(refused.contains("column oracle_seconds: answer \"7\" is not among the classes"), "{refused}");
+        let folder = Folder::new();
+        let text = csv(["3.5", "0.2"]);
+        assert!(read_frame(folder.file("a.csv", text), &options("", &[])).unwrap().unread_answers.is_empty());
+    }
+}
+
 #[test]
 fn answers_that_are_no_class_are_refused_by_row_and_value() {
     let csv = "prob_cat,prob_dog,llm\n1,0,cat\n0,1,dgo\n";

@@ -87,7 +87,7 @@ fn files_cut_short_are_refused() {
 
 #[test]
 fn overwritten_files_do_not_panic() {
-    let rounds: usize = std::env::var("POINTSMAN_DAMAGE").ok().and_then(|n| n.parse().ok()).unwrap_or(60);
+    let rounds: usize = std::env::var("POINTSMAN_TEST_DAMAGE").ok().and_then(|n| n.parse().ok()).unwrap_or(60);
     let folder = Folder::new();
     let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15);
     let mut files = binary_files(&folder);

@@ -267,6 +267,25 @@ fn rows_without_another_models_answer_are_refused_with_advice() {
     }
 }
 
+/// In text, a missing number may be written NaN: the message gives the filter that leaves such rows out.
+#[test]
+fn rows_whose_answer_is_nan_are_left_out_by_the_filter_that_the_message_gives() {
+    let folder = Folder::new();
+    for missing in ["NaN", "nan"] {
+        let text = format!("prob_a,prob_b,oracle_llm_a,oracle_llm_b\n1,0,0.5,0.5\n1,0,{missing},{missing}\n1,0,,\n");
+        let path = folder.file("a.csv", text);
+        let read = |filters: &[&str]| {
+            let filters = filters.iter().map(|filter| filter.parse().unwrap()).collect();
+            read_frame(&path, &ReadOptions { filters, ..ReadOptions::default() }).map_err(|error| error.to_string())
+        };
+        let error = read(&["oracle_llm_a!="]).unwrap_err();
+        assert!(error.contains("row 2") && error.contains("--where 'oracle_llm_a!=NaN'"), "{error}");
+        let frame = read(&["oracle_llm_a!=", "oracle_llm_a!=NaN"]).unwrap();
+        assert_eq!(frame.rows, [1]);
+        assert_eq!(frame.without_answers, [("oracle_llm_a".to_owned(), 1), ("oracle_llm_a".to_owned(), 1)]);
+    }
+}
+
 #[test]
 fn invalid_options_are_refused() {
     let error = |text: &str| text.parse::<Columns>().unwrap_err().to_string();

@@ -6,14 +6,17 @@ use std::path::PathBuf;
 use pointsman::{CellId, Estimator, Oracle, Partition, Router, Table, Task};
 use pointsman_table::{Filter, Need, ReadOptions, read_frame};
 
-/// The folder of data sets: `POINTSMAN_DATA`, or `shared/data` next to the repository.
+/// The folder of data sets: `POINTSMAN_TEST_DATA`, or `shared/data` next to the repository.
 fn folder() -> Option<PathBuf> {
     let beside = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
-    let folder = std::env::var_os("POINTSMAN_DATA").map_or(beside, PathBuf::from);
+    let folder = std::env::var_os("POINTSMAN_TEST_DATA").map_or(beside, PathBuf::from);
     if folder.is_dir() {
         return Some(folder);
     }
-    pointsman_testing::announce(&format!("no data sets in {}: set POINTSMAN_DATA to test on them", folder.display()));
+    pointsman_testing::announce(&format!(
+        "no data sets in {}: set POINTSMAN_TEST_DATA to test on them",
+        folder.display()
+    ));
     None
 }
 

@@ -64,17 +64,23 @@ impl Router {
         if seen as f64 > by_chance * table.rows() as f64 { seen } else { 0 }
     }
 
-    /// Whether a table appears to be the one that the router was calibrated on: it has at least half of the router's items. If the partition
-    /// was learned from labels, other items of such a table shaped the cells and are not among the router's rows.
+    /// Whether a table appears to be the one that the router was calibrated on: it lacks at most half as many of the router's items as a
+    /// table of other items would. If the partition was learned from labels, other items of such a table shaped the cells and are not among
+    /// the router's rows.
+    ///
+    /// Items are those with the prediction of exactly one calibration row. Of n calibration rows, the share u has such predictions: n − 1 other
+    /// rows lack them. A table of m other items lacks a share of about u^(m/n) of them or, since predictions differ in their
+    /// frequency, more. If these are too few, the table says nothing.
     #[must_use]
     pub fn has_most_items_in(&self, table: &Table) -> bool {
         let mut own = self.predictions();
         own.retain(|_, rows| *rows == 1);
-        let unique = own.len();
+        let (unique, rows) = (own.len() as f64, self.rows().rows() as f64);
         for row in 0..table.rows() {
             own.remove(&prediction(table, row));
         }
-        unique >= MIN_UNIQUE_ROWS && 2 * own.len() <= unique
+        let lacking_by_chance = unique * (unique / rows).powf(table.rows() as f64 / rows);
+        lacking_by_chance >= MIN_UNIQUE_ROWS as f64 && 2.0 * own.len() as f64 <= lacking_by_chance
     }
 
     /// The number of calibration rows with each prediction.

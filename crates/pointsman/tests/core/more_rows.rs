@@ -133,3 +133,26 @@ fn rounded_predictions_are_not_mistaken_for_calibration_rows() {
     assert!(by_chance > 20, "{by_chance} of 4,000 agree by chance");
     assert_eq!(router.calibration_rows_in(&other), 0);
 }
+
+/// Two classes, probabilities with three decimals: a pool of new items has more than half of the router's predictions by chance.
+#[test]
+fn pool_of_new_items_with_rounded_predictions_is_not_the_calibration_table() {
+    let mut rng = Rng::new(7);
+    let draw = |rng: &mut Rng, n: usize| {
+        let probs: Vec<Vec<f64>> =
+            (0..n).map(|_| (1_000.0 * rng.uniform()).round() / 1_000.0).map(|p| vec![p, 1.0 - p]).collect();
+        let votes: Vec<Vec<u32>> = probs.iter().map(|p| rng.votes(p, 3)).collect();
+        table(2, &probs, &votes)
+    };
+    let own = draw(&mut rng, 500);
+    let router = Router::calibrate(&own, &Partition::top_class(2)).unwrap();
+    for rows in [200, 1_000, 2_000, 5_000, 20_000] {
+        assert!(!router.has_most_items_in(&draw(&mut rng, rows)), "{rows} new items");
+    }
+    let mut pool = draw(&mut rng, 500);
+    pool.append(&own).unwrap();
+    assert!(router.has_most_items_in(&own) && router.has_most_items_in(&pool));
+    // All of a tree's rows are in the table from which half shaped its cells.
+    let tree = Router::calibrate(&draw(&mut rng, 400), &Partition::tree()).unwrap();
+    assert!(!tree.has_most_items_in(&pool));
+}
