@@ -1,5 +1,6 @@
 //! The thread that moves decisions from journals into archives.
 
+use std::fs::File;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
@@ -135,6 +136,8 @@ impl Archivist {
         if !finished.is_empty() && self.next_clean_up <= Instant::now() {
             let (_, writer) = self.newest().map_err(|e| unavailable(&e))?;
             let is_moved = checkpoint(writer).map_err(|e| unavailable(&e))?;
+            let synced = File::open(&self.folder).and_then(|folder| folder.sync_all());
+            synced.map_err(|e| unwritable(&e))?;
             for journal in finished.iter().filter(|_| is_moved) {
                 journal.delete().map_err(|e| unwritable(&e))?;
                 self.journals.forget(journal);

@@ -49,12 +49,17 @@ pub(super) struct Entry {
 }
 
 impl Journal {
-    /// Makes a journal without entries.
+    /// Makes a journal without entries. The disk has its name afterwards.
     pub(super) fn create(folder: &Path, number: u64) -> io::Result<Self> {
         let path = folder.join(format!("{number:08}.{EXTENSION}"));
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
         let journal = Self { number, path, file };
-        match journal.file.write_all_at(HEADER, 0) {
+        let write = || {
+            journal.file.write_all_at(HEADER, 0)?;
+            journal.file.sync_all()?;
+            File::open(folder)?.sync_all()
+        };
+        match write() {
             Ok(()) => Ok(journal),
             Err(error) => {
                 let _ = journal.delete();
@@ -155,7 +160,7 @@ impl Journal {
     pub(super) fn copy(&self, folder: &Path) -> io::Result<Vec<(u64, usize)>> {
         let mut ends = Vec::new();
         self.whole_entries(|entry| ends.push((entry.end, entry.records.len())))?;
-        let length = ends.last().map_or(START, |(end, _)| *end);
+        let Some(&(length, _)) = ends.last() else { return Ok(ends) };
         let mut bytes = vec![0; usize::try_from(length).map_err(io::Error::other)?];
         self.file.read_exact_at(&mut bytes, 0)?;
         let path = folder.join(self.name());

@@ -172,7 +172,11 @@ impl Writer {
             }
             if self.settings.is_durable { journal.sync() } else { Ok(()) }
         };
-        write().map_err(|e| unwritable(&e))?;
+        if let Err(error) = write() {
+            // What it has left was not committed. If it cannot be cut off now, it is before the next commit.
+            let _ = journal.cut(end);
+            return Err(unwritable(&error));
+        }
         if !entries.is_empty() {
             self.journals.extend(entries.len(), places.into_iter());
         }
