@@ -8,6 +8,7 @@
 use super::by_row::{RowEstimates, has_several_labels};
 use super::moments::Moments;
 use crate::loss::Loss;
+use crate::numeric::weighted::weighted_mean;
 use crate::router::Mixture;
 use crate::table::Table;
 
@@ -19,8 +20,8 @@ const BORROWED_ROWS: f64 = 2.0;
 pub(crate) struct BorrowedLosses {
     /// The estimated irreducible loss of each row with one label; NaN for rows with several.
     of_row: Vec<f64>,
-    /// The moments of all rows.
-    whole: Moments,
+    /// The mean of 1 − ‖p*‖² among the rows of similar confidence, for every row.
+    noise_of_row: Vec<f64>,
 }
 
 impl BorrowedLosses {
@@ -30,10 +31,12 @@ impl BorrowedLosses {
         if !table.has_votes() || !(0..table.rows()).any(is_single) {
             return None;
         }
-        let whole = Moments::from_mixture(Mixture::all_rows_of(table)).filter(|whole| whole.identified)?;
-        let mut of_row = RowEstimates::fit(table, loss)?.irreducible;
+        Moments::from_mixture(Mixture::all_rows_of(table)).filter(|whole| whole.identified)?;
+        let estimates = RowEstimates::fit(table, loss)?;
+        let noise_of_row = (0..table.rows()).map(|row| estimates.noise_of_row(row)).collect();
+        let mut of_row = estimates.irreducible;
         of_row.iter_mut().enumerate().filter(|(row, _)| !is_single(*row)).for_each(|(_, loss)| *loss = f64::NAN);
-        Some(Self { of_row, whole })
+        Some(Self { of_row, noise_of_row })
     }
 
     /// The irreducible loss of a group of the table's rows. `own` is the estimate from its rows with several labels and their effective number,
@@ -52,10 +55,9 @@ impl BorrowedLosses {
         }
     }
 
-    /// The moments of a group, with the concentration of all rows if its own labels do not separate noise from error.
-    pub(super) fn moments(&self, moments: Moments) -> Moments {
-        let mut moments = moments.or_concentration_of(&self.whole);
-        moments.identified = true;
-        moments
+    /// The moments of a group whose labels do not separate noise from error, with the noise of rows of similar confidence.
+    pub(super) fn moments(&self, mixture: Mixture<'_>, moments: Moments) -> Moments {
+        let of_rows = mixture.rows().map(|row| (mixture.table().weight(row), self.noise_of_row[row]));
+        moments.with_noise(weighted_mean(of_rows))
     }
 }

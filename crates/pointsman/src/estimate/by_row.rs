@@ -140,6 +140,11 @@ impl RowEstimates {
         self.groups[self.group_of_row[row] as usize].centre_into(table, row, out);
     }
 
+    /// The mean of 1 − ‖p*‖² in a row's group.
+    pub(super) fn noise_of_row(&self, row: usize) -> f64 {
+        self.groups[self.group_of_row[row] as usize].moments.noise
+    }
+
     /// Writes a row's snapshot mean, shrunk so that those of its group vary as the true distributions do. The table must be the one that was
     /// fitted.
     pub(crate) fn point_into(&self, table: &Table, row: usize, out: &mut [f64]) {

@@ -10,7 +10,7 @@
 //! positive variance of that size would put it below. For the Brier loss and equally many labels per item this estimate is unbiased, unless
 //! the size of the variance exceeds the spread of the snapshot means, where the factor of the shrunk points is capped at one.
 
-use super::vote_entropies::{PointBuffers, VoteEntropies};
+use super::vote_entropies::{OwnIrreducible, PointBuffers, VoteEntropies};
 use super::{BorrowedLosses, Slopes, VoteGroups};
 use crate::loss::{Loss, SelfEstimate};
 use crate::parallel::prelude::*;
@@ -144,22 +144,24 @@ impl<'a> LeafEstimator<'a> {
             return self.irreducible_of_runs(tree.rows_of(leaf), runs, points);
         }
         match statistics.vote_counts(leaf) {
-            Some(counts) => self.vote_entropies.of_runs(counts.iter().map(VoteRun::from_count), shrunk, points),
+            Some(counts) => self.vote_entropies.of_runs(counts.iter().map(VoteRun::from_count), shrunk, points).ends(),
             None => {
                 self.vote_entropies.vote_vectors.find_runs(tree.rows_of(leaf), runs);
-                self.vote_entropies.of_runs(runs.iter().copied(), shrunk, points)
+                self.vote_entropies.of_runs(runs.iter().copied(), shrunk, points).ends()
             }
         }
     }
 
     /// Both ends of the irreducible loss of rows in runs of equal votes. If too few rows have several labels, it is borrowed.
     fn irreducible_of_runs(&self, rows: &[u32], runs: &mut Vec<VoteRun>, points: &mut PointBuffers) -> [f64; 2] {
-        let ends = self.vote_entropies.of_runs(runs.iter().copied(), None, points);
-        let Some(borrowed) = self.borrowed.filter(|_| ends[0] != ends[1]) else { return ends };
+        let borrowed = match (self.vote_entropies.of_runs(runs.iter().copied(), None, points), self.borrowed) {
+            (OwnIrreducible::Bounded(_), Some(borrowed)) => borrowed,
+            (found, _) => return found.ends(),
+        };
         runs.retain(|run| self.vote_entropies.vote_vectors.is_paired(run.votes));
         let (weight, squares) = runs.iter().fold((0.0, 0.0), |(w, s), run| (w + run.weight, s + run.squares));
         let own = (weight > 0.0).then(|| {
-            let [known, _] = self.vote_entropies.of_runs(runs.iter().copied(), None, points);
+            let [known, _] = self.vote_entropies.of_runs(runs.iter().copied(), None, points).ends();
             (known, weight * weight / squares)
         });
         [borrowed.mix(self.table, rows.iter().map(|&row| row as usize), own); 2]
@@ -234,6 +236,26 @@ mod tests {
             }
         }
         assert!(clamped > 0);
+    }
+
+    #[test]
+    fn leaves_of_one_label_rows_borrow_whether_their_labels_agree_or_not() {
+        // Rows of three labels, one in ten of which differs; then rows of one label.
+        let votes = (0..60_u32).map(|i| [3 - u32::from(i % 10 < 3), u32::from(i % 10 < 3)]);
+        let votes = votes.chain((0..16).map(|i| [1, 0].map(|n| if i == 15 { 1 - n } else { n })));
+        let table = Table::new(["a", "b"], [0.8, 0.2].repeat(76));
+        let table = table.and_then(|table| table.with_votes(votes.flatten().collect())).unwrap();
+        for loss in [Loss::brier(), Loss::cross_entropy()] {
+            let borrowed = BorrowedLosses::fit(&table, &loss);
+            let leaf_estimator = LeafEstimator::new(&table, &loss, Estimator::Shrink, borrowed.as_ref());
+            let of = |rows: [u32; 8]| leaf_estimator.losses(&rows, &mut LeafBuffers::default()).1;
+            let agreeing = of([60, 61, 62, 63, 64, 65, 66, 67]);
+            assert_eq!(agreeing, of([68, 69, 70, 71, 72, 73, 74, 75]));
+            assert!(agreeing[0] == agreeing[1] && agreeing[0] > 0.05, "{loss}: {agreeing:?}");
+            // With a row of several labels that agree the values are mixed.
+            let [mixed, _] = of([3, 61, 62, 63, 64, 65, 66, 67]);
+            assert!((mixed - agreeing[0] * 2.0 / 3.0).abs() < 1e-6, "{loss}: {mixed} {agreeing:?}");
+        }
     }
 
     #[test]
