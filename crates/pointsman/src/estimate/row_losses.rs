@@ -45,7 +45,7 @@ pub(crate) struct Imputation {
 
 impl Imputation {
     /// `None` if every row has several labels.
-    fn new(table: &Table, estimates: &RowEstimates) -> Option<Self> {
+    pub(super) fn new(table: &Table, estimates: &RowEstimates) -> Option<Self> {
         let is_single: Vec<bool> = (0..table.rows() as u32).map(|row| !has_several_labels(table, row)).collect();
         let group_of_row = estimates.group_of_row.clone();
         let groups = group_of_row.iter().max().map_or(0, |&last| last as usize + 1);
