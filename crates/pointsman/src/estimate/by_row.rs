@@ -127,7 +127,9 @@ impl RowEstimates {
             }
         }
         estimates.shifts = shifts_by_features(table, &estimates.group_of_row, &estimates.irreducible);
-        for (row, shift) in estimates.shifts.iter().enumerate().filter(|(row, _)| !has_several_labels(table, *row as u32)) {
+        for (row, shift) in
+            estimates.shifts.iter().enumerate().filter(|(row, _)| !has_several_labels(table, *row as u32))
+        {
             estimates.irreducible[row] += shift;
             estimates.alternative[row] += shift;
         }

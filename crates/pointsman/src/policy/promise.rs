@@ -26,7 +26,8 @@ const JACKKNIFE_SHARE_OF_FORESTS: f64 = 0.25;
 pub struct Promise {
     /// Expected cost per query.
     pub cost: f64,
-    /// Its standard error; not a number if there is one row.
+    /// Its standard error; not a number if there is one row. That losses of Bayes-optimal routes on items with one label come from other items
+    /// is included; that those of panels do is not.
     pub standard_error: f64,
     /// The bounds on the cost that the labels identify with any number of rows: k labels per item do not identify the loss of a
     /// Bayes-optimal oracle, except under the Brier loss. The cost lies within; the standard error comes on top. `None` if the labels
@@ -139,7 +140,15 @@ impl JudgedRow {
     fn mean(times: &[Self]) -> Self {
         let part = 1.0 / times.len() as f64;
         let always = vec![RowCosts::default(); times[0].always.len()];
-        let none = Self { taken: RowCosts::default(), always, loss: 0.0, known: 0.0, routed: 0.0, irreducible: 0.0, ..times[0] };
+        let none = Self {
+            taken: RowCosts::default(),
+            always,
+            loss: 0.0,
+            known: 0.0,
+            routed: 0.0,
+            irreducible: 0.0,
+            ..times[0]
+        };
         times.iter().fold(none, |mut mean, other| {
             mean.taken.add(&other.taken, part);
             mean.always.iter_mut().zip(&other.always).for_each(|(sum, costs)| sum.add(costs, part));
@@ -256,7 +265,9 @@ impl Policy {
         let influence = self.imputation_influence(&rows, &|_| &[(None, 1.0)]);
         let of = |sums: fn(&Judged) -> &WeightedSums, value: fn(&JudgedRow) -> f64| {
             let mut of_rows = WeightedSums::default();
-            rows.iter().zip(&influence).for_each(|(row, influence)| of_rows.add_with(row.weight, value(row), *influence));
+            rows.iter()
+                .zip(&influence)
+                .for_each(|(row, influence)| of_rows.add_with(row.weight, value(row), *influence));
             let means: Vec<f64> = without.iter().map(|judged| sums(judged).mean()).collect();
             with_jackknife(of_rows.standard_error(), &means, share)
         };
@@ -387,7 +398,9 @@ impl Policy {
                         expected: taken.mean(|action| high[action]),
                         slack: taken.mean(slack),
                     },
-                    always: (0..actions).map(|a| RowCosts { cost: cost(a), expected: high[a], slack: slack(a) }).collect(),
+                    always: (0..actions)
+                        .map(|a| RowCosts { cost: cost(a), expected: high[a], slack: slack(a) })
+                        .collect(),
                     loss: taken.mean(|action| cost(action) - paid(action)) + change,
                     known: f64::from(u8::from(known)),
                     routed,
