@@ -25,6 +25,8 @@ pub(super) fn correlation(ordered: &Ordered, router: &Router, task: &Task) -> Re
         let [first, second] = ordered.halves(split).map(|(half, _)| {
             let mut members = vec![Vec::new(); router.cells().count()];
             half.iter().for_each(|&row| members[found[row as usize].index()].push(row));
+            let is_outside = |row: usize| half.binary_search(&(row as u32)).is_err();
+            let borrowed = borrowed.as_ref().map(|borrowed| borrowed.without(&ordered.rows, is_outside));
             let mut groups = VoteGroups::default();
             let estimate = |rows: &Vec<u32>| {
                 Decomposition::fit(

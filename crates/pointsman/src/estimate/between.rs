@@ -12,7 +12,8 @@ use crate::table::simplex::dot;
 /// use the κ of the irreducible loss, so that they stay above it.
 ///
 /// Leaves with a known irreducible loss are shrunk towards each other only; shrinking towards bounds would turn their values into
-/// bounds. The lower and upper bounds of the other leaves are shrunk equally strongly, so that they cannot cross.
+/// bounds. The lower and upper bounds of the other leaves are shrunk equally strongly, so that they cannot cross. An irreducible loss that is
+/// borrowed stays as it is, and so do panels beside it.
 pub(crate) fn shrink_tree_cells(
     leaves: &mut [Option<Decomposition>],
     mixtures: &[Mixture<'_>],
@@ -50,14 +51,18 @@ pub(crate) fn shrink_tree_cells(
     for leaf in leaves.iter_mut().flatten() {
         let (n, informative) = (leaf.effective_rows, informative_rows(leaf));
         leaf.total = total.shrink(n, leaf.total);
-        if leaf.is_known() && !is_measured(leaf) {
-            continue;
-        }
+        let is_borrowed = leaf.is_known() && !is_measured(leaf);
         let ([low, high], own) = if leaf.is_known() { &known } else { &bounded };
-        leaf.irreducible_low = low.shrink(informative, leaf.irreducible_low);
-        leaf.irreducible_high = high.shrink(informative, leaf.irreducible_high);
+        if !is_borrowed {
+            leaf.irreducible_low = low.shrink(informative, leaf.irreducible_low);
+            leaf.irreducible_high = high.shrink(informative, leaf.irreducible_high);
+        }
         for ((ends, shrinkages), measured) in leaf.oracles.iter_mut().zip(own).zip(&measured) {
-            let n = if measured.is_some() { n } else { informative };
+            let n = match measured {
+                Some(_) => n,
+                None if is_borrowed => continue,
+                None => informative,
+            };
             ends.iter_mut().zip(shrinkages).for_each(|(end, shrinkage)| *end = shrinkage.shrink(n, *end));
         }
     }
@@ -162,4 +167,47 @@ fn spread(mixture: Mixture<'_>, loss: &Loss, recalibrated: bool) -> [f64; 2] {
         }
     }
     sums.map(|sums| sums.variance())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::estimate::{BorrowedLosses, OtherOracles, VoteGroups};
+    use crate::oracle::Oracle;
+    use crate::table::Table;
+    use crate::task::Estimator;
+
+    /// Leaves in which a measured oracle is equally good are shrunk to one value, whether or not their rows have several labels.
+    #[test]
+    fn measured_oracles_are_shrunk_in_leaves_of_one_label_rows() {
+        let rows = 90_u32;
+        // The last third of the rows has one label.
+        let votes = (0..rows).flat_map(|i| if i < 60 { [2 - i % 3 % 2, 1 + i % 3 % 2] } else { [i % 2, 1 - i % 2] });
+        let answers = (0..rows).flat_map(|i| if i % 7 < 3 { [0.9, 0.1] } else { [0.2, 0.8] });
+        let table = Table::new(["a", "b"], [0.7, 0.3].repeat(rows as usize))
+            .and_then(|table| table.with_votes(votes.collect()))
+            .and_then(|table| table.with_oracle("llm", answers.collect()))
+            .unwrap();
+        let loss = Loss::brier();
+        let others = OtherOracles(vec![(Oracle::Measured, "llm".into())]);
+        let oracles = RowLosses::from_labels(&table, &loss, &others).unwrap();
+        let borrowed = BorrowedLosses::fit(&table, &loss);
+        let members: Vec<Vec<u32>> = (0..3).map(|leaf| (leaf * 30..(leaf + 1) * 30).collect()).collect();
+        let mixtures: Vec<Mixture<'_>> = members.iter().map(|rows| Mixture::of_rows(&table, rows)).collect();
+        let fit = |&mixture: &Mixture<'_>| {
+            let groups = &mut VoteGroups::default();
+            Decomposition::fit(mixture, &loss, Estimator::Shrink, None, &oracles, borrowed.as_ref(), groups)
+        };
+        let mut leaves: Vec<Option<Decomposition>> = mixtures.iter().map(fit).collect();
+        let before: Vec<Decomposition> = leaves.iter().flatten().cloned().collect();
+        assert!(before[2].is_known() && before[2].paired_rows == 0);
+        assert!(before[0].oracles[0] != before[2].oracles[0]);
+        shrink_tree_cells(&mut leaves, &mixtures, &loss, false, &oracles);
+        let after: Vec<Decomposition> = leaves.into_iter().flatten().collect();
+        // The leaves differ by no more than chance, so that all have the mean of all rows.
+        let mean = before.iter().map(|leaf| leaf.oracles[0][0]).sum::<f64>() / 3.0;
+        assert!(after.iter().all(|leaf| (leaf.oracles[0][0] - mean).abs() < 1e-12), "{mean}: {after:?}");
+        // A borrowed irreducible loss is not moved.
+        assert_eq!(after[2].irreducible_low, before[2].irreducible_low);
+    }
 }

@@ -27,7 +27,7 @@ use rand_pcg::rand_core::{Rng, SeedableRng};
 use super::bias_polynomial::{LeastSquares, MAX_DEGREE, Polynomial, diversities, unbiased_diversities};
 use super::dirichlet::draw_into;
 use super::moments::Moments;
-use super::single_labels::shifts_of_single_labels;
+use super::single_labels::shifts_by_features;
 use super::vote_groups::VoteGroup;
 use crate::loss::{Loss, Shape};
 use crate::numeric::mix::{class_at, mix, uniform};
@@ -71,8 +71,8 @@ pub(crate) struct RowEstimates {
     pub(crate) all_identified: bool,
     groups: Vec<Group>,
     pub(super) group_of_row: Vec<u32>,
-    /// The mean irreducible loss of the rows with several labels in each group.
-    pub(super) means: Vec<f64>,
+    /// By how much each row is expected to differ from the mean of its group, by its features; empty if that is not known.
+    pub(super) shifts: Vec<f64>,
 }
 
 /// Rows of similar confidence.
@@ -117,18 +117,19 @@ impl RowEstimates {
             all_identified: groups.iter().all(|group| group.moments.identified),
             groups,
             group_of_row,
-            means: Vec::with_capacity(count),
+            shifts: Vec::new(),
         };
         for (rows, mut values) in members.iter().zip(found) {
-            let mean = fill_in_single_labels(table, rows, &mut values);
-            estimates.means.push(mean);
+            fill_in_single_labels(table, rows, &mut values);
             for (&row, [value, alternative]) in rows.iter().zip(values) {
                 estimates.irreducible[row as usize] = value;
                 estimates.alternative[row as usize] = alternative;
             }
         }
-        let shifts = shifts_of_single_labels(table, &estimates.group_of_row, &estimates.irreducible);
-        for (row, shift) in shifts.into_iter().enumerate() {
+        estimates.shifts = shifts_by_features(table, &estimates.group_of_row, &estimates.irreducible);
+        for (row, shift) in
+            estimates.shifts.iter().enumerate().filter(|(row, _)| !has_several_labels(table, *row as u32))
+        {
             estimates.irreducible[row] += shift;
             estimates.alternative[row] += shift;
         }
@@ -138,6 +139,11 @@ impl RowEstimates {
     /// Writes the mean votes of a row's group, with classes in the order of the row's prediction.
     pub(crate) fn centre_into(&self, table: &Table, row: usize, out: &mut [f64]) {
         self.groups[self.group_of_row[row] as usize].centre_into(table, row, out);
+    }
+
+    /// The mean of 1 − ‖p*‖² in a row's group.
+    pub(super) fn noise_of_row(&self, row: usize) -> f64 {
+        self.groups[self.group_of_row[row] as usize].moments.noise
     }
 
     /// Writes a row's snapshot mean, shrunk so that those of its group vary as the true distributions do. The table must be the one that was
@@ -154,20 +160,17 @@ impl RowEstimates {
     }
 }
 
-/// Gives the rows of a group with one label the mean values of those with several, and returns the mean of the first value. Without rows of
-/// several labels the values stay, and the mean is that of the others.
-fn fill_in_single_labels(table: &Table, rows: &[u32], values: &mut [[f64; 2]]) -> f64 {
+/// Gives the rows of a group with one label the mean values of those with several, if there are any.
+fn fill_in_single_labels(table: &Table, rows: &[u32], values: &mut [[f64; 2]]) {
     let is_paired: Vec<bool> = rows.iter().map(|&row| has_several_labels(table, row)).collect();
-    let has_pairs = is_paired.contains(&true);
-    let counted = || (0..rows.len()).filter(|&place| is_paired[place] || !has_pairs);
+    let counted = || (0..rows.len()).filter(|&place| is_paired[place]);
     let mean =
         |value: usize| weighted_mean(counted().map(|place| (table.weight(rows[place] as usize), values[place][value])));
     let means = [mean(0), mean(1)];
-    if means[0].is_finite() && has_pairs {
+    if means[0].is_finite() {
         let singles = values.iter_mut().zip(&is_paired).filter(|(_, is_paired)| !**is_paired);
         singles.for_each(|(values, _)| *values = means);
     }
-    means[0]
 }
 
 /// Whether a row has two labels or more, which separate noise from error.

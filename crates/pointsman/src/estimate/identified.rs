@@ -79,15 +79,18 @@ impl RowVotes {
         Some(Self { distinct, of_row, min_labels: if whole.identified { 2 } else { 1 } })
     }
 
-    /// The bounds on the weighted mean irreducible loss of some rows that their labels identify; `None` if none of them has enough labels and
-    /// weight.
+    /// The bounds on the weighted mean irreducible loss of some rows that their labels identify; `None` if they have no weight. Rows with too few
+    /// labels count if there are no others.
     pub(crate) fn identified(&self, weights: impl Iterator<Item = (usize, f64)>, loss: &Loss) -> Option<[f64; 2]> {
         let mut sums = BTreeMap::<u32, [f64; 2]>::new();
         let counts = |place: &u32| self.distinct[*place as usize].as_slice();
-        let has_enough = |row: usize| Votes::new(counts(&self.of_row[row])).k() >= self.min_labels;
-        for (row, weight) in weights.filter(|&(row, weight)| weight > 0.0 && has_enough(row)) {
+        for (row, weight) in weights.filter(|&(_, weight)| weight > 0.0) {
             let sums = sums.entry(self.of_row[row]).or_default();
             *sums = [sums[0] + weight, sums[1] + weight * weight];
+        }
+        let has_enough = |place: &u32| Votes::new(counts(place)).k() >= self.min_labels;
+        if sums.keys().any(has_enough) {
+            sums.retain(|place, _| has_enough(place));
         }
         let group = |(place, &[weight, squares]): (&u32, &[f64; 2])| VoteGroup {
             votes: Votes::new(counts(place)),

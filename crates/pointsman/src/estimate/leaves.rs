@@ -10,7 +10,7 @@
 //! positive variance of that size would put it below. For the Brier loss and equally many labels per item this estimate is unbiased, unless
 //! the size of the variance exceeds the spread of the snapshot means, where the factor of the shrunk points is capped at one.
 
-use super::vote_entropies::{PointBuffers, VoteEntropies};
+use super::vote_entropies::{OwnIrreducible, PointBuffers, VoteEntropies};
 use super::{BorrowedLosses, Slopes, VoteGroups};
 use crate::loss::{Loss, SelfEstimate};
 use crate::parallel::prelude::*;
@@ -118,8 +118,13 @@ impl<'a> LeafEstimator<'a> {
         (mean, errors / weight)
     }
 
-    /// The total loss of some rows, and both ends of their irreducible loss.
-    pub(crate) fn losses(&self, rows: &[u32], buffers: &mut LeafBuffers) -> (f64, [f64; 2]) {
+    /// The total loss of some rows, and both ends of their irreducible loss. What is `borrowed` may leave out rows that these decide.
+    pub(crate) fn losses(
+        &self,
+        rows: &[u32],
+        borrowed: Option<&BorrowedLosses>,
+        buffers: &mut LeafBuffers,
+    ) -> (f64, [f64; 2]) {
         let (mut weight, mut total) = (0.0, 0.0);
         for row in rows.iter().map(|&row| row as usize) {
             weight += self.weight(row);
@@ -127,7 +132,7 @@ impl<'a> LeafEstimator<'a> {
         }
         let LeafBuffers { runs, points, .. } = buffers;
         self.vote_entropies.vote_vectors.find_runs(rows, runs);
-        (total / weight, self.irreducible_of_runs(rows, runs, points))
+        (total / weight, self.irreducible_of_runs(rows, borrowed, runs, points))
     }
 
     /// Both ends of the irreducible loss of a leaf of a tree.
@@ -141,25 +146,33 @@ impl<'a> LeafEstimator<'a> {
         let (shrunk, LeafBuffers { runs, points, .. }) = (statistics.shrunk(leaf), buffers);
         if self.borrowed.is_some() {
             self.vote_entropies.vote_vectors.find_runs(tree.rows_of(leaf), runs);
-            return self.irreducible_of_runs(tree.rows_of(leaf), runs, points);
+            return self.irreducible_of_runs(tree.rows_of(leaf), self.borrowed, runs, points);
         }
         match statistics.vote_counts(leaf) {
-            Some(counts) => self.vote_entropies.of_runs(counts.iter().map(VoteRun::from_count), shrunk, points),
+            Some(counts) => self.vote_entropies.of_runs(counts.iter().map(VoteRun::from_count), shrunk, points).ends(),
             None => {
                 self.vote_entropies.vote_vectors.find_runs(tree.rows_of(leaf), runs);
-                self.vote_entropies.of_runs(runs.iter().copied(), shrunk, points)
+                self.vote_entropies.of_runs(runs.iter().copied(), shrunk, points).ends()
             }
         }
     }
 
     /// Both ends of the irreducible loss of rows in runs of equal votes. If too few rows have several labels, it is borrowed.
-    fn irreducible_of_runs(&self, rows: &[u32], runs: &mut Vec<VoteRun>, points: &mut PointBuffers) -> [f64; 2] {
-        let ends = self.vote_entropies.of_runs(runs.iter().copied(), None, points);
-        let Some(borrowed) = self.borrowed.filter(|_| ends[0] != ends[1]) else { return ends };
+    fn irreducible_of_runs(
+        &self,
+        rows: &[u32],
+        borrowed: Option<&BorrowedLosses>,
+        runs: &mut Vec<VoteRun>,
+        points: &mut PointBuffers,
+    ) -> [f64; 2] {
+        let borrowed = match (self.vote_entropies.of_runs(runs.iter().copied(), None, points), borrowed) {
+            (OwnIrreducible::Bounded(_), Some(borrowed)) => borrowed,
+            (found, _) => return found.ends(),
+        };
         runs.retain(|run| self.vote_entropies.vote_vectors.is_paired(run.votes));
         let (weight, squares) = runs.iter().fold((0.0, 0.0), |(w, s), run| (w + run.weight, s + run.squares));
         let own = (weight > 0.0).then(|| {
-            let [known, _] = self.vote_entropies.of_runs(runs.iter().copied(), None, points);
+            let [known, _] = self.vote_entropies.of_runs(runs.iter().copied(), None, points).ends();
             (known, weight * weight / squares)
         });
         [borrowed.mix(self.table, rows.iter().map(|&row| row as usize), own); 2]
@@ -212,7 +225,7 @@ mod tests {
                     let mut buffers = LeafBuffers::default();
                     let leaf_estimator = LeafEstimator::new(&table, &loss, estimator, None);
                     for rows in [vec![7], vec![1, 2, 3, 5, 8, 13, 21, 34, 55], (0..n).collect::<Vec<_>>()] {
-                        let (total, [low, high]) = leaf_estimator.losses(&rows, &mut buffers);
+                        let (total, [low, high]) = leaf_estimator.losses(&rows, None, &mut buffers);
                         let found = [total, low, high];
                         let mixture = Mixture::of_rows(&table, &rows);
                         let (none, groups) = (RowLosses::default(), &mut buffers.groups);
@@ -237,6 +250,26 @@ mod tests {
     }
 
     #[test]
+    fn leaves_of_one_label_rows_borrow_whether_their_labels_agree_or_not() {
+        // Rows of three labels, one in ten of which differs; then rows of one label.
+        let votes = (0..60_u32).map(|i| [3 - u32::from(i % 10 < 3), u32::from(i % 10 < 3)]);
+        let votes = votes.chain((0..16).map(|i| [1, 0].map(|n| if i == 15 { 1 - n } else { n })));
+        let table = Table::new(["a", "b"], [0.8, 0.2].repeat(76));
+        let table = table.and_then(|table| table.with_votes(votes.flatten().collect())).unwrap();
+        for loss in [Loss::brier(), Loss::cross_entropy()] {
+            let borrowed = BorrowedLosses::fit(&table, &loss);
+            let leaf_estimator = LeafEstimator::new(&table, &loss, Estimator::Shrink, borrowed.as_ref());
+            let of = |rows: [u32; 8]| leaf_estimator.losses(&rows, borrowed.as_ref(), &mut LeafBuffers::default()).1;
+            let agreeing = of([60, 61, 62, 63, 64, 65, 66, 67]);
+            assert_eq!(agreeing, of([68, 69, 70, 71, 72, 73, 74, 75]));
+            assert!(agreeing[0] == agreeing[1] && agreeing[0] > 0.05, "{loss}: {agreeing:?}");
+            // With a row of several labels that agree the values are mixed.
+            let [mixed, _] = of([3, 61, 62, 63, 64, 65, 66, 67]);
+            assert!((mixed - agreeing[0] * 2.0 / 3.0).abs() < 1e-6, "{loss}: {mixed} {agreeing:?}");
+        }
+    }
+
+    #[test]
     fn brier_loss_of_a_leaf_is_unbiased() {
         // Rows of four labels: two labels of one row differ more often than two labels of any rows, less often, never.
         let kinds: [[[u32; 2]; 6]; 3] = [
@@ -252,7 +285,7 @@ mod tests {
             let expected = votes.iter().map(differ).sum::<f64>() / 6.0;
             let table = Table::new(["a", "b"], vec![0.5; 12]).and_then(|t| t.with_votes(votes.concat())).unwrap();
             let leaf_estimator = LeafEstimator::new(&table, &loss, Estimator::Shrink, None);
-            let (_, [low, high]) = leaf_estimator.losses(&[0, 1, 2, 3, 4, 5], &mut LeafBuffers::default());
+            let (_, [low, high]) = leaf_estimator.losses(&[0, 1, 2, 3, 4, 5], None, &mut LeafBuffers::default());
             assert_eq!(low, high);
             assert!((low - expected).abs() < 1e-12, "{low} and {expected}");
             above += u32::from(low > 0.5);
@@ -300,7 +333,8 @@ mod tests {
                             assert_eq!(leaves.shrunk(leaf).is_some(), is_even);
                             let [low, high] = leaf_estimator.irreducible(leaves, &tree, leaf, &mut buffers);
                             let rows = tree.rows_of(leaf);
-                            let (total, [expected_low, expected_high]) = leaf_estimator.losses(rows, &mut buffers);
+                            let (total, [expected_low, expected_high]) =
+                                leaf_estimator.losses(rows, None, &mut buffers);
                             let (self_estimate, error) = leaf_estimator.mean_self_estimate(rows);
                             let rest = total - some.own_part(self_estimate, error);
                             let expected = [total, expected_low, expected_high, rest];

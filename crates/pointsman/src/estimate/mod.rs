@@ -133,7 +133,9 @@ impl Decomposition {
         let grouped = groups.group(mixture);
         let mut moments = Moments::from_groups(classes, grouped.clone())?;
         let total = sum_of_losses(mixture, grouped.clone(), loss, served);
-        let irreducible = match borrowed.filter(|_| !moments.identified) {
+        let mut law_estimator = choice::estimator_for_mixture(estimator, loss, &moments);
+        let borrowed = borrowed.filter(|_| !moments.identified);
+        let irreducible = match borrowed {
             None => irreducible_loss(mixture, grouped, &moments, loss, estimator),
             Some(borrowed) => {
                 drop(grouped);
@@ -143,23 +145,29 @@ impl Decomposition {
                     let [known, _] = irreducible_loss(paired, groups.group(paired), &own, loss, estimator);
                     (known, own.effective_rows)
                 });
-                moments = borrowed.moments(moments);
-                let mixed = borrowed.mix(mixture.table(), mixture.rows(), own);
-                [mixed.min(loss.entropy(&moments.mean)); 2]
+                moments = borrowed.moments(mixture, moments);
+                // The labels of the group determine no law of p*; only `shrink` takes the noise of other rows.
+                if law_estimator != Estimator::Plugin {
+                    law_estimator = Estimator::Shrink;
+                }
+                [borrowed.mix(mixture.table(), mixture.rows(), own); 2]
             }
         };
+        let mut oracles_of_group = oracles.in_mixture(mixture, &moments, law_estimator, loss, irreducible);
+        if borrowed.is_some() {
+            // No panel loses less than the irreducible loss, which does not come from that law.
+            for (place, ends) in oracles_of_group.iter_mut().enumerate() {
+                if oracles.measured(place).is_none() {
+                    *ends = ends.map(|end| end.max(irreducible[0]));
+                }
+            }
+        }
         Some(Self {
             rows: mixture.len(),
             effective_rows: moments.effective_rows,
             weight: moments.weight,
             paired_rows: moments.paired_rows,
-            oracles: oracles.in_mixture(
-                mixture,
-                &moments,
-                choice::estimator_for_mixture(estimator, loss, &moments),
-                loss,
-                irreducible,
-            ),
+            oracles: oracles_of_group,
             centroid: moments.mean,
             total: total / moments.weight,
             irreducible_low: irreducible[0],

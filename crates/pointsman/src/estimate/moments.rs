@@ -114,6 +114,16 @@ impl Moments {
         self
     }
 
+    /// The same moments with another estimate of the noise, which identifies them.
+    pub(super) fn with_noise(mut self, noise: f64) -> Self {
+        let largest = 1.0 - dot(&self.mean, &self.mean);
+        self.noise = noise.min(largest);
+        self.variance = largest - self.noise;
+        self.common = None;
+        self.identified = true;
+        self
+    }
+
     /// The shrinkage factor λ of an item with these votes.
     pub(super) fn factor(&self, votes: Votes<'_>) -> f64 {
         self.common.unwrap_or_else(|| {

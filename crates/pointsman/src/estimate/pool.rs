@@ -70,8 +70,8 @@ pub(crate) fn pool_cells(
             estimate.irreducible_high = estimate.irreducible_low;
         }
         for (ends, pooled) in estimate.oracles.iter_mut().zip(&pooled) {
-            // Known values are not pooled with bounds.
-            if ends[0] == ends[1] {
+            // Known values are not pooled with bounds, nor are a panel's where the irreducible loss is borrowed.
+            if ends[0] == ends[1] && pooled[0][cell].is_finite() {
                 ends.iter_mut().zip(pooled).for_each(|(end, pooled)| *end = pooled[cell]);
             }
         }

@@ -32,39 +32,44 @@ pub(crate) struct LabelLosses {
     pub(crate) imputation: Option<Arc<Imputation>>,
 }
 
-/// How the irreducible losses of rows with one label depend on rows with several: each is the mean of its group, plus a deviation.
+/// How the irreducible losses of rows with one label depend on rows with several: each is the mean of its group, plus a shift by features.
 #[derive(Debug)]
 pub(crate) struct Imputation {
     /// Rows of similar confidence.
     group_of_row: Vec<u32>,
     groups: usize,
     is_single: Vec<bool>,
-    /// The row's irreducible loss less the mean of the rows with several labels in its group.
-    deviations: Vec<f64>,
+    /// By how much a row is expected to differ from its group, by its features.
+    shifts: Vec<f64>,
 }
 
 impl Imputation {
     /// `None` if every row has several labels.
-    fn new(table: &Table, estimates: &RowEstimates) -> Option<Self> {
+    pub(super) fn new(table: &Table, estimates: &RowEstimates) -> Option<Self> {
         let is_single: Vec<bool> = (0..table.rows() as u32).map(|row| !has_several_labels(table, row)).collect();
-        let of_group = estimates.group_of_row.iter().map(|&group| estimates.means[group as usize]);
-        let deviations = estimates.irreducible.iter().zip(of_group).map(|(loss, mean)| loss - mean).collect();
-        let groups = estimates.means.len();
-        is_single.contains(&true).then(|| Self {
-            group_of_row: estimates.group_of_row.clone(),
-            groups,
-            is_single,
-            deviations,
-        })
+        let group_of_row = estimates.group_of_row.clone();
+        let groups = group_of_row.iter().max().map_or(0, |&last| last as usize + 1);
+        let mut shifts = estimates.shifts.clone();
+        shifts.resize(table.rows(), 0.0);
+        is_single.contains(&true).then_some(Self { group_of_row, groups, is_single, shifts })
     }
 
-    /// The group and deviation of a row with several labels, or the group of a row with one.
-    pub(crate) fn of_row(&self, row: usize) -> (usize, Option<f64>) {
-        (self.group_of_row[row] as usize, (!self.is_single[row]).then_some(self.deviations[row]))
+    /// Whether a row has one label only.
+    pub(crate) fn is_single(&self, row: usize) -> bool {
+        self.is_single[row]
+    }
+
+    pub(crate) fn group(&self, row: usize) -> usize {
+        self.group_of_row[row] as usize
     }
 
     pub(crate) fn groups(&self) -> usize {
         self.groups
+    }
+
+    /// By how much a row is expected to differ from its group, by its features.
+    pub(crate) fn shift(&self, row: usize) -> f64 {
+        self.shifts[row]
     }
 }
 
@@ -91,15 +96,15 @@ impl LabelLosses {
     /// not be those that it was made from. Unchanged if a group has no row with several labels in the fold.
     pub(crate) fn within_folds(&self, table: &Table, fold_of_row: &[u32], folds: usize) -> Cow<'_, Self> {
         let Some(imputation) = &self.imputation else { return Cow::Borrowed(self) };
-        let place = |row: usize| imputation.group_of_row[row] as usize * folds + fold_of_row[row] as usize;
+        let place = |row: usize| imputation.group(row) * folds + fold_of_row[row] as usize;
         let in_folds = || (0..table.rows()).filter(|&row| (fold_of_row[row] as usize) < folds);
         let mut sums = vec![WeightedSums::default(); imputation.groups * folds];
         for row in in_folds().filter(|&row| !imputation.is_single[row]) {
-            sums[place(row)].add(table.weight(row), self.irreducible[row]);
+            sums[place(row)].add(table.weight(row), self.irreducible[row] - imputation.shift(row));
         }
         let mut losses = self.clone();
         for row in in_folds().filter(|&row| imputation.is_single[row] && sums[place(row)].weight > 0.0) {
-            losses.irreducible[row] = sums[place(row)].mean() + imputation.deviations[row];
+            losses.irreducible[row] = sums[place(row)].mean() + imputation.shift(row);
         }
         Cow::Owned(losses)
     }

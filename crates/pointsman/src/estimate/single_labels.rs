@@ -79,12 +79,12 @@ struct Step {
     heights: Vec<f64>,
 }
 
-/// By how much the estimate of each row with one label differs from the mean of its confidence group, and zero for other rows. `estimates` are
-/// the rows' estimated irreducible losses. Empty if there are no such rows, or too few others.
-pub(super) fn shifts_of_single_labels(table: &Table, group_of_row: &[u32], estimates: &[f64]) -> Vec<f64> {
+/// By how much the irreducible loss of each row is expected to differ from the mean of its confidence group, by its features. `estimates` are
+/// the rows' estimated irreducible losses. Empty if no row has one label, or too few have several.
+pub(super) fn shifts_by_features(table: &Table, group_of_row: &[u32], estimates: &[f64]) -> Vec<f64> {
     let labels = |row: usize| table.votes(row).map_or(0, Votes::k);
-    let singles: Vec<usize> = (0..table.rows()).filter(|&row| labels(row) == 1).collect();
-    if singles.is_empty() || table.rows() < MIN_ROWS + singles.len() {
+    let singles = (0..table.rows()).filter(|&row| labels(row) == 1).count();
+    if singles == 0 || table.rows() < MIN_ROWS + singles {
         return Vec::new();
     }
     let mut order = label_free::order_of_table(table, ORDER_SEED);
@@ -101,11 +101,8 @@ pub(super) fn shifts_of_single_labels(table: &Table, group_of_row: &[u32], estim
         .map(|column| residuals.iter().map(|residual| column.bin(table, residual.row)).collect())
         .collect();
     let steps: Vec<Step> = std::iter::from_fn(|| next_step(&columns, &bins, &mut residuals)).take(MAX_STEPS).collect();
-    let mut shifts = vec![0.0; table.rows()];
-    for row in singles {
-        shifts[row] = steps.iter().map(|step| step.heights[columns[step.column].bin(table, row)]).sum();
-    }
-    shifts
+    let height = |row: usize, step: &Step| step.heights[columns[step.column].bin(table, row)];
+    (0..table.rows()).map(|row| steps.iter().map(|step| height(row, step)).sum()).collect()
 }
 
 /// The estimates of rows with several labels, less the mean of such rows in their group.
@@ -163,7 +160,7 @@ fn next_step(columns: &[Column], bins: &[Vec<usize>], residuals: &mut [Residual]
 mod tests {
     use pointsman_testing::Rng;
 
-    use super::shifts_of_single_labels;
+    use super::shifts_by_features;
     use crate::table::Table;
 
     /// Rows of one confidence; noise is 0.1 or 0.5 by the first feature and does not depend on the second. Every third row has one label.
@@ -180,16 +177,12 @@ mod tests {
     }
 
     #[test]
-    fn rows_with_one_label_are_moved_to_rows_with_the_same_features() {
+    fn rows_are_moved_to_rows_with_the_same_features() {
         let is_noisy = |row: usize| row % 4 < 2;
         let (table, estimates) = table(1200, is_noisy);
-        let shifts = shifts_of_single_labels(&table, &[0; 1200], &estimates);
+        let shifts = shifts_by_features(&table, &[0; 1200], &estimates);
         for (row, shift) in shifts.into_iter().enumerate() {
-            let wanted = match row % 3 {
-                0 if is_noisy(row) => 0.2,
-                0 => -0.2,
-                _ => 0.0,
-            };
+            let wanted = if is_noisy(row) { 0.2 } else { -0.2 };
             assert!((shift - wanted).abs() < 0.01, "row {row}: {shift} instead of {wanted}");
         }
     }
@@ -200,8 +193,8 @@ mod tests {
         let (table, _) = table(1200, |row| row % 4 < 2);
         let mut rng = Rng::new(1);
         let random: Vec<f64> = (0..1200).map(|_| rng.uniform()).collect();
-        assert!(shifts_of_single_labels(&table, &[0; 1200], &random).iter().all(|&shift| shift == 0.0));
+        assert!(shifts_by_features(&table, &[0; 1200], &random).iter().all(|&shift| shift == 0.0));
         let (few, estimates) = self::table(120, |row| row % 4 < 2);
-        assert!(shifts_of_single_labels(&few, &[0; 120], &estimates).is_empty());
+        assert!(shifts_by_features(&few, &[0; 120], &estimates).is_empty());
     }
 }

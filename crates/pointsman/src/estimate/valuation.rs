@@ -81,6 +81,12 @@ impl<'a> LeafValuation<'a> {
         &self.estimator
     }
 
+    /// What leaves borrow without the labels of some rows.
+    pub(crate) fn borrowed_without(&self, is_excluded: impl Fn(usize) -> bool) -> Option<BorrowedLosses> {
+        let Valuation { router, borrowed, .. } = self.valuation;
+        borrowed.map(|borrowed| borrowed.without(router.rows(), is_excluded))
+    }
+
     /// The number of oracles beside the Bayes-optimal one.
     pub(crate) fn other_oracles(&self) -> usize {
         self.valuation.oracles.columns().len()
@@ -92,8 +98,17 @@ impl<'a> LeafValuation<'a> {
         rows: impl FnOnce() -> &'r [u32],
         buffers: &'b mut LeafBuffers,
     ) -> &'b [[f64; 2]] {
+        self.oracles_with(self.valuation.borrowed, rows, buffers)
+    }
+
+    fn oracles_with<'b, 'r>(
+        &self,
+        borrowed: Option<&BorrowedLosses>,
+        rows: impl FnOnce() -> &'r [u32],
+        buffers: &'b mut LeafBuffers,
+    ) -> &'b [[f64; 2]] {
         if self.other_oracles() > 0 {
-            let Valuation { router, loss, estimator, oracles, borrowed } = self.valuation;
+            let Valuation { router, loss, estimator, oracles, .. } = self.valuation;
             let mixture = Mixture::of_rows(router.rows(), rows());
             let found = Decomposition::fit(mixture, loss, estimator, None, oracles, borrowed, &mut buffers.groups);
             buffers.oracles = found.map_or_else(Vec::new, |found| found.oracles);
@@ -101,12 +116,17 @@ impl<'a> LeafValuation<'a> {
         &buffers.oracles
     }
 
-    /// The losses of some rows of a leaf; `None` if there are none.
-    pub(crate) fn rows<'b>(&self, rows: &[u32], buffers: &'b mut LeafBuffers) -> Option<GroupLosses<'b>> {
+    /// The losses of some rows of a leaf, with other `borrowed` losses; `None` if there are none.
+    pub(crate) fn rows<'b>(
+        &self,
+        rows: &[u32],
+        borrowed: Option<&BorrowedLosses>,
+        buffers: &'b mut LeafBuffers,
+    ) -> Option<GroupLosses<'b>> {
         if rows.is_empty() {
             return None;
         }
-        let (total, irreducible) = self.estimator.losses(rows, buffers);
-        Some(GroupLosses { total, irreducible, oracles: self.oracles(|| rows, buffers) })
+        let (total, irreducible) = self.estimator.losses(rows, borrowed, buffers);
+        Some(GroupLosses { total, irreducible, oracles: self.oracles_with(borrowed, || rows, buffers) })
     }
 }

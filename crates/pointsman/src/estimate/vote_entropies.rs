@@ -25,6 +25,23 @@ pub(super) struct VoteEntropies<'a> {
     slots: Vec<u32>,
 }
 
+/// The irreducible loss of rows by their own labels.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum OwnIrreducible {
+    Known(f64),
+    /// The labels do not separate noise from error: both ends, which are equal if all labels are of one class.
+    Bounded([f64; 2]),
+}
+
+impl OwnIrreducible {
+    pub(super) fn ends(self) -> [f64; 2] {
+        match self {
+            Self::Known(value) => [value; 2],
+            Self::Bounded(ends) => ends,
+        }
+    }
+}
+
 /// Buffers reused across groups.
 #[derive(Debug, Default)]
 pub(super) struct PointBuffers {
@@ -54,22 +71,22 @@ impl<'a> VoteEntropies<'a> {
         self.entropies[self.vote_vectors.index_of_row[row] as usize]
     }
 
-    /// Both ends of the irreducible loss of rows; `shrunk` if it is already known.
+    /// The irreducible loss of rows; `shrunk` if it is already known.
     pub(super) fn of_runs(
         &self,
         runs: impl ExactSizeIterator<Item = VoteRun> + Clone,
         shrunk: Option<Shrunk<'_>>,
         buffers: &mut PointBuffers,
-    ) -> [f64; 2] {
+    ) -> OwnIrreducible {
         if let Some(shrunk) = shrunk {
-            return [self.of_shrunk(runs, shrunk, buffers); 2];
+            return OwnIrreducible::Known(self.of_shrunk(runs, shrunk, buffers));
         }
         let mut centre = std::mem::take(&mut buffers.centre);
         centre.resize(self.vote_vectors.classes(), 0.0);
         let moments = self.vote_vectors.moments(runs.clone(), &mut centre);
-        let ends = self.of_moments(runs, &moments, &centre, buffers);
+        let found = self.of_moments(runs, &moments, &centre, buffers);
         buffers.centre = centre;
-        ends
+        found
     }
 
     fn of_moments(
@@ -78,28 +95,28 @@ impl<'a> VoteEntropies<'a> {
         moments: &VoteMoments,
         centre: &[f64],
         buffers: &mut PointBuffers,
-    ) -> [f64; 2] {
+    ) -> OwnIrreducible {
         let &VoteMoments { weight, noise, variance, .. } = moments;
         let labels = |run: VoteRun| self.vote_vectors.labels(run.votes);
         let fewest = runs.clone().map(labels).fold(f64::INFINITY, f64::min);
         let most = runs.clone().map(labels).fold(0.0, f64::max);
         if fewest == most && fewest >= 2.0 {
             let shrunk = Shrunk { weight, factor: moments.factor(), centre };
-            return [self.of_shrunk(runs, shrunk, buffers); 2];
+            return OwnIrreducible::Known(self.of_shrunk(runs, shrunk, buffers));
         }
         let pairs = runs.clone().filter(|run| self.vote_vectors.is_paired(run.votes));
         if !moments.separates_noise(pairs.map(|run| run.squares).sum()) {
-            return [certain_loss(self.loss, centre), self.loss.entropy(centre)];
+            return OwnIrreducible::Bounded([certain_loss(self.loss, centre), self.loss.entropy(centre)]);
         }
         if self.estimator == Estimator::Plugin {
-            return [self.entropy_of_means(runs) / weight; 2];
+            return OwnIrreducible::Known(self.entropy_of_means(runs) / weight);
         }
         let size = variance.abs();
         let factor = |run: VoteRun| if size > 0.0 { (size / (size + noise / labels(run))).sqrt() } else { 0.0 };
         let points = self.entropy_of_points(runs, centre, factor, &mut buffers.point);
         // Points with different factors do not average to the centre, so that their entropy may exceed the centre's.
         let ceiling = self.loss.entropy(centre);
-        [reflected(variance, (points / weight).min(ceiling), || ceiling); 2]
+        OwnIrreducible::Known(reflected(variance, (points / weight).min(ceiling), || ceiling))
     }
 
     /// The irreducible loss of rows with equally many labels, two or more.

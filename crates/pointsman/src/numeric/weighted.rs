@@ -77,12 +77,18 @@ pub(crate) struct WeightedSums {
 
 impl WeightedSums {
     pub(crate) fn add(&mut self, weight: f64, value: f64) {
+        self.add_with(weight, value, 0.0);
+    }
+
+    /// Adds a value on which other values depend, so that it changes their weighted sum by `influence`. That counts in the mean and the
+    /// standard error, not in the variance.
+    pub(crate) fn add_with(&mut self, weight: f64, value: f64, influence: f64) {
         self.weight += weight;
-        self.sum += weight * value;
+        self.sum += weight * value + influence;
         self.weighted_squares += weight * value * value;
-        self.squares += (weight * value).powi(2);
+        self.squares += (weight * value + influence).powi(2);
         self.squared_weights += weight * weight;
-        self.crossed += weight * weight * value;
+        self.crossed += weight * weight * value + weight * influence;
     }
 
     /// Adds other values, their weights multiplied by a factor.

@@ -100,10 +100,13 @@ impl Split<'_> {
             .map(|cell| divided(&mut router.mixture(CellId(cell)).rows().map(|row| row as u32)))
             .unzip();
         let mixtures: Vec<Mixture<'_>> = outside.iter().map(|rows| Mixture::of_rows(router.rows(), rows)).collect();
-        let cells = self.valuation.cells(&mixtures);
+        let is_excluded = |row: usize| [fold, NO_FOLD].contains(&self.fold_of_row[row]);
+        let borrowed = self.valuation.borrowed.map(|borrowed| borrowed.without(router.rows(), is_excluded));
+        let valuation = Valuation { borrowed: borrowed.as_ref(), ..self.valuation };
+        let cells = valuation.cells(&mixtures);
         let emptied = cells.iter().zip(&inside).any(|(cell, rows)| cell.is_none() && !rows.is_empty());
         let others = match emptied || self.fall_backs {
-            true => self.valuation.fall_backs(self.by_confidence, |row| counts(&row) && !is_inside(row)),
+            true => valuation.fall_backs(self.by_confidence, |row| counts(&row) && !is_inside(row)),
             false => Vec::new(),
         };
         let mut parts = Vec::new();

@@ -118,7 +118,12 @@ impl HeldOut {
 
     /// The parts that make up the calibration rows, each row once.
     pub(super) fn parts(&self) -> Vec<usize> {
-        (0..self.sources.len()).filter(|&part| (self.sources[part] as usize) < self.cells).collect()
+        self.all_parts().filter(|&part| self.is_of_cell(self.source(part))).collect()
+    }
+
+    /// Whether a source is a cell. Rows of fall-backs are in cells as well.
+    pub(super) fn is_of_cell(&self, source: u32) -> bool {
+        (source as usize) < self.cells
     }
 
     pub(super) fn all_parts(&self) -> Range<usize> {

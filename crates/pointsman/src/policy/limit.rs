@@ -231,7 +231,7 @@ impl Policy {
         }
         let Cutoff { price, marginal, at_margin, share, loss } = self.cutoff?;
         let judged = self.judge_rows();
-        let held_out = judged.as_ref().map(|judged| [judged.loss.mean(), self.standard_errors(judged)[1]]);
+        let held_out = judged.as_ref().map(|judged| [judged.loss.mean(), self.standard_errors()[1]]);
         let [loss, loss_standard_error] = held_out.unwrap_or([loss, f64::NAN]);
         let known = judged.as_ref().filter(|judged| judged.known > 0.0);
         let open = known.and_then(|judged| with_slack(self.open(), judged.slack_of(None)));

@@ -13,7 +13,7 @@
 use super::Policy;
 use super::held_out::HeldOut;
 use super::leaf_losses::LeafLosses;
-use crate::estimate::{GroupLosses, LabelLosses, LeafBuffers, LeafValuation, Valuation};
+use crate::estimate::{BorrowedLosses, GroupLosses, LabelLosses, LeafBuffers, LeafValuation, Valuation};
 use crate::parallel::prelude::*;
 use crate::partition::CellId;
 use crate::partition::forest::LeafStatistics;
@@ -129,9 +129,11 @@ impl LeafLosses {
     ) -> (Vec<u32>, Vec<[f64; 2]>) {
         let rows = leaves.estimator().rows();
         let empty = || TreeSums::new(rows, 2 + leaves.other_oracles());
+        let without = |fold: u32| leaves.borrowed_without(|row| [fold, NO_FOLD].contains(&fold_of_row[row]));
+        let borrowed: Vec<Option<BorrowedLosses>> = (0..FOLDS as u32).map(without).collect();
         let partial_sum = |first: usize| {
             let mut sums = empty();
-            let mut without = LeavesWithoutFolds::new(self, leaves, statistics, fold_of_row);
+            let mut without = LeavesWithoutFolds::new(self, leaves, statistics, fold_of_row, &borrowed);
             for tree in (first..trees).step_by(PARTIAL_SUMS) {
                 without.add_tree(tree, &mut sums);
             }
@@ -152,6 +154,8 @@ struct LeavesWithoutFolds<'a> {
     leaves: &'a LeafValuation<'a>,
     statistics: &'a LeafStatistics,
     fold_of_row: &'a [u32],
+    /// What leaves borrow without each fold.
+    borrowed: &'a [Option<BorrowedLosses>],
     buffers: LeafBuffers,
     rest: Vec<u32>,
 }
@@ -162,8 +166,9 @@ impl<'a> LeavesWithoutFolds<'a> {
         leaves: &'a LeafValuation<'a>,
         statistics: &'a LeafStatistics,
         fold_of_row: &'a [u32],
+        borrowed: &'a [Option<BorrowedLosses>],
     ) -> Self {
-        Self { losses, leaves, statistics, fold_of_row, buffers: LeafBuffers::default(), rest: Vec::new() }
+        Self { losses, leaves, statistics, fold_of_row, borrowed, buffers: LeafBuffers::default(), rest: Vec::new() }
     }
 
     /// Adds the losses of the out-of-bag rows of a tree.
@@ -193,7 +198,8 @@ impl<'a> LeavesWithoutFolds<'a> {
         let is_of_others = |row: u32| ![fold, NO_FOLD].contains(&self.fold_of_row[row as usize]);
         self.rest.clear();
         self.rest.extend(rows.iter().filter(|&&row| is_of_others(row)));
-        let Some(losses) = self.leaves.rows(&self.rest, &mut self.buffers) else { return };
+        let borrowed = self.borrowed[fold as usize].as_ref();
+        let Some(losses) = self.leaves.rows(&self.rest, borrowed, &mut self.buffers) else { return };
         let (self_estimate, error_share) = estimator.mean_self_estimate(&self.rest);
         let total_without_own_part = losses.total - slopes.own_part(self_estimate, error_share);
         for row in out_of_bag.iter().map(|&row| row as usize) {

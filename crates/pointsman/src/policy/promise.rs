@@ -6,7 +6,7 @@ use super::cutoff::{Cutoff, Unit};
 use super::held_out::HeldOut;
 use super::{MixedAction, Policy};
 use crate::estimate::{Imputation, OracleLoss, RowVotes};
-use crate::numeric::weighted::WeightedSums;
+use crate::numeric::weighted::{WeightedSums, weighted_mean};
 use crate::task::Limit;
 use crate::task::Named;
 
@@ -26,7 +26,8 @@ const JACKKNIFE_SHARE_OF_FORESTS: f64 = 0.25;
 pub struct Promise {
     /// Expected cost per query.
     pub cost: f64,
-    /// Its standard error; not a number if there is one row.
+    /// Its standard error; not a number if there is one row. That losses of Bayes-optimal routes on items with one label come from other items
+    /// is included; that those of panels do is not.
     pub standard_error: f64,
     /// The bounds on the cost that the labels identify with any number of rows: k labels per item do not identify the loss of a
     /// Bayes-optimal oracle, except under the Brier loss. The cost lies within; the standard error comes on top. `None` if the labels
@@ -52,8 +53,6 @@ pub(super) struct Judged {
     pub(super) loss: WeightedSums,
     /// The cost of each action, taken always.
     pub(super) always: Vec<WeightedSums>,
-    /// The same costs and losses with what each row adds to those of rows with one label, for standard errors.
-    influence: Influence,
     /// The same costs as expected by the estimates that decide the rows.
     pub(super) expected: f64,
     pub(super) expected_always: Vec<f64>,
@@ -69,26 +68,21 @@ impl Judged {
         let (cost, loss, always) =
             (WeightedSums::default(), WeightedSums::default(), vec![WeightedSums::default(); actions]);
         let [expected_always, slack_always] = [(); 2].map(|()| vec![0.0; actions]);
-        let influence = Influence { cost, loss, always: always.clone() };
-        Self { cost, loss, always, influence, expected: 0.0, expected_always, slack: 0.0, slack_always, known: 0.0 }
+        Self { cost, loss, always, expected: 0.0, expected_always, slack: 0.0, slack_always, known: 0.0 }
     }
 
-    /// Adds a row, given as in [`Policy::judge`]: its cost and loss and the cost of each action, these costs as expected, and the widths
-    /// of their bounds. `imputed` is what its labels add to the first of these on rows with one label.
-    fn add(&mut self, weight: f64, values: &[f64], imputed: impl Fn(usize) -> f64) {
-        let actions = self.always.len();
-        let (own, estimates) = values.split_at(2 + actions);
-        let (expected, slack) = estimates.split_at(1 + actions);
-        self.cost.add(weight, own[0]);
-        self.loss.add(weight, own[1]);
-        self.always.iter_mut().zip(&own[2..]).for_each(|(sums, cost)| sums.add(weight, *cost));
-        let influence =
-            [&mut self.influence.cost, &mut self.influence.loss].into_iter().chain(&mut self.influence.always);
-        influence.zip(own).enumerate().for_each(|(place, (sums, cost))| sums.add(weight, cost + imputed(place)));
-        self.expected += weight * expected[0];
-        self.expected_always.iter_mut().zip(&expected[1..]).for_each(|(sum, cost)| *sum += weight * cost);
-        self.slack += weight * slack[0];
-        self.slack_always.iter_mut().zip(&slack[1..]).for_each(|(sum, slack)| *sum += weight * slack);
+    fn add(&mut self, row: &JudgedRow) {
+        let weight = row.weight;
+        self.cost.add(weight, row.taken.cost);
+        self.loss.add(weight, row.loss);
+        self.expected += weight * row.taken.expected;
+        self.slack += weight * row.taken.slack;
+        self.known += weight * row.known;
+        for (action, costs) in row.always.iter().enumerate() {
+            self.always[action].add(weight, costs.cost);
+            self.expected_always[action] += weight * costs.expected;
+            self.slack_always[action] += weight * costs.slack;
+        }
     }
 
     /// The mean width of the bounds on the cost, if a cap assigned the action `moved`, else by the policy's own actions.
@@ -101,24 +95,70 @@ impl Judged {
     pub(super) fn taken(&self, moved: Option<u8>) -> &WeightedSums {
         moved.and_then(|code| self.always.get(usize::from(code))).unwrap_or(&self.cost)
     }
+}
 
-    /// The same for standard errors.
-    pub(super) fn influence(&self, moved: Option<u8>) -> &WeightedSums {
-        let Influence { cost, always, .. } = &self.influence;
-        moved.and_then(|code| always.get(usize::from(code))).unwrap_or(cost)
+/// The cost of an action on a row: by the row's labels, as expected by the estimates that decide it, and the width of the bounds on that.
+#[derive(Debug, Clone, Copy, Default)]
+struct RowCosts {
+    cost: f64,
+    expected: f64,
+    slack: f64,
+}
+
+impl RowCosts {
+    fn add(&mut self, other: &Self, part: f64) {
+        self.cost += part * other.cost;
+        self.expected += part * other.expected;
+        self.slack += part * other.slack;
     }
 }
 
-/// Costs and losses as in [`Judged`] whose spread over rows is that of a mean in which some values are imputed.
-///
-/// A row with one label has the mean irreducible loss of the n rows with several labels in its group, so the labels of each of these count
-/// for 1/n of every such row that is routed as well. Taking these rows as independent would understate the error, the more so the fewer
-/// rows have several labels.
+/// A held-out row of one source.
 #[derive(Debug, Clone)]
-struct Influence {
-    cost: WeightedSums,
-    loss: WeightedSums,
-    always: Vec<WeightedSums>,
+struct JudgedRow {
+    source: u32,
+    row: u32,
+    weight: f64,
+    /// Of the policy's action, and of each action.
+    taken: RowCosts,
+    always: Vec<RowCosts>,
+    loss: f64,
+    /// One if its costs are known, zero if they are only bounded.
+    known: f64,
+    /// The part of it that is routed to a Bayes-optimal oracle, and its irreducible loss.
+    routed: f64,
+    irreducible: f64,
+}
+
+impl JudgedRow {
+    /// The cost of the policy's own action or, if a cap assigned the action `moved`, of that action.
+    fn cost(&self, moved: Option<u8>) -> f64 {
+        moved.and_then(|code| self.always.get(usize::from(code))).unwrap_or(&self.taken).cost
+    }
+
+    /// The mean over several decisions on one row.
+    fn mean(times: &[Self]) -> Self {
+        let part = 1.0 / times.len() as f64;
+        let always = vec![RowCosts::default(); times[0].always.len()];
+        let none = Self {
+            taken: RowCosts::default(),
+            always,
+            loss: 0.0,
+            known: 0.0,
+            routed: 0.0,
+            irreducible: 0.0,
+            ..times[0]
+        };
+        times.iter().fold(none, |mut mean, other| {
+            mean.taken.add(&other.taken, part);
+            mean.always.iter_mut().zip(&other.always).for_each(|(sum, costs)| sum.add(costs, part));
+            mean.loss += part * other.loss;
+            mean.known += part * other.known;
+            mean.routed += part * other.routed;
+            mean.irreducible += part * other.irreducible;
+            mean
+        })
+    }
 }
 
 impl Policy {
@@ -151,7 +191,7 @@ impl Policy {
         let always = self.task.action_names().into_iter().zip(judged.always.iter().map(WeightedSums::mean)).collect();
         let (cost, loss) = (judged.cost.mean(), judged.loss.mean());
         let open = with_slack(self.open(), judged.slack_of(None));
-        let [standard_error, loss_standard_error] = self.standard_errors(&judged);
+        let [standard_error, loss_standard_error] = self.standard_errors();
         Some(Promise {
             cost,
             standard_error,
@@ -184,23 +224,27 @@ impl Policy {
     pub(super) fn open_under(&self, parts: &[usize], weigh: &dyn Fn(u32, MixedAction) -> [f64; 2]) -> Option<[f64; 2]> {
         let (held_out, table) = (self.held_out(), self.router()?.rows());
         let votes = self.estimates.votes.get_or_init(|| RowVotes::from_table(table, &self.estimates.loss)).as_ref()?;
-        // Source, row, both factors and irreducible loss; a row may be decided several times.
+        // Source, row, both factors and irreducible loss if routed; a row may be decided several times.
         let mut decided = Vec::new();
-        for (&part, (_, taken)) in parts.iter().zip(self.mixed_actions(held_out, parts)) {
+        let (actions, routed_means) = self.decided(held_out, parts);
+        for (&part, (_, taken)) in parts.iter().zip(actions) {
             let source = held_out.source(part);
             let [all, routed] = weigh(source, taken);
-            let rows = held_out.numbers(part).iter().zip(held_out.rows(part));
-            decided.extend(rows.map(|(&row, (_, losses))| (source, row, all, routed, losses.irreducible[1])));
+            for (&row, (_, losses)) in held_out.numbers(part).iter().zip(held_out.rows(part)) {
+                let own = losses.irreducible[1];
+                let found = routed_means.as_ref().map_or(own, |means| means.irreducible(row, held_out.fold(part), own));
+                decided.push((source, row, all, routed, found));
+            }
         }
         decided.sort_by_key(|&(source, row, ..)| (row, source));
         let (mut sum, mut estimates) = (0.0, Vec::new());
         for times in decided.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
-            let (row, weight) = (times[0].1 as usize, table.weight(times[0].1 as usize));
-            let mean = |value: fn(&(u32, u32, f64, f64, f64)) -> f64| {
-                times.iter().map(value).sum::<f64>() / times.len() as f64
-            };
-            sum += weight * mean(|it| it.2);
-            estimates.push((row, weight * mean(|it| it.3), times[times.len() - 1].4));
+            let (row, count) = (times[0].1 as usize, times.len() as f64);
+            let weight = table.weight(row) / count;
+            let of_routed = weighted_mean(times.iter().map(|&(.., routed, found)| (routed, found)));
+            sum += weight * times.iter().map(|it| it.2).sum::<f64>();
+            let routed: f64 = times.iter().map(|it| it.3).sum();
+            estimates.push((row, weight * routed, if routed > 0.0 { of_routed } else { 0.0 }));
         }
         votes.open(&estimates, sum, &self.estimates.loss)
     }
@@ -210,18 +254,79 @@ impl Policy {
     /// The variance over rows ignores that decisions depend on the rows, and one row can change the decision on its whole cell. The
     /// delete-a-group jackknife decides anew each time, but overstates the variance of a statistic that is not smooth. The truth lies between
     /// them, so a weighted mean of both variances is used.
-    pub(super) fn standard_errors(&self, judged: &Judged) -> [f64; 2] {
+    pub(super) fn standard_errors(&self) -> [f64; 2] {
         let without: Vec<Judged> = self
             .held_out_without_groups()
             .iter()
             .filter_map(|held_out| self.judge(held_out, &held_out.parts(), |_| 0).pop())
             .collect();
         let share = if self.has_forest() { JACKKNIFE_SHARE_OF_FORESTS } else { JACKKNIFE_SHARE_OF_CELLS };
-        let of = |sums: fn(&Judged) -> &WeightedSums, influence: &WeightedSums| {
+        let rows = self.judged_rows(self.held_out(), &self.held_out().parts());
+        let influence = self.imputation_influence(&rows, &|_| &[(None, 1.0)]);
+        let of = |sums: fn(&Judged) -> &WeightedSums, value: fn(&JudgedRow) -> f64| {
+            let mut of_rows = WeightedSums::default();
+            rows.iter()
+                .zip(&influence)
+                .for_each(|(row, influence)| of_rows.add_with(row.weight, value(row), *influence));
             let means: Vec<f64> = without.iter().map(|judged| sums(judged).mean()).collect();
-            with_jackknife(influence.standard_error(), &means, share)
+            with_jackknife(of_rows.standard_error(), &means, share)
         };
-        [of(|judged| &judged.cost, &judged.influence.cost), of(|judged| &judged.loss, &judged.influence.loss)]
+        [of(|judged| &judged.cost, |row| row.taken.cost), of(|judged| &judged.loss, |row| row.loss)]
+    }
+
+    /// The sums for the standard error of the cost of traffic. `factors` are those of the weights of a source's rows, for each action to which
+    /// a cap moved queries of it.
+    pub(super) fn influence_of_sources(&self, factors: Factors<'_>) -> WeightedSums {
+        let rows = self.judged_rows(self.held_out(), &self.held_out().all_parts().collect::<Vec<usize>>());
+        let influence = self.imputation_influence(&rows, factors);
+        let mut sums = WeightedSums::default();
+        for (row, mut influence) in rows.iter().zip(influence) {
+            for &(moved, factor) in factors(row.source) {
+                sums.add_with(factor * row.weight, row.cost(moved), std::mem::take(&mut influence));
+            }
+            // A row of a source without queries counts through the others.
+            sums.add_with(0.0, 0.0, influence);
+        }
+        sums
+    }
+
+    /// What each row adds to the weighted sum of costs because rows with one label take their irreducible loss from it, from whatever source.
+    ///
+    /// A row with one label has the mean irreducible loss of the n rows with several labels in its group, so the labels of each of these count
+    /// for 1/n of every such row that is routed as well. Taking these rows as independent would understate the error, the more so the fewer
+    /// rows have several labels.
+    fn imputation_influence(&self, rows: &[JudgedRow], factors: Factors<'_>) -> Vec<f64> {
+        let held_out = self.held_out();
+        let Some(imputation) = &held_out.imputation else { return vec![0.0; rows.len()] };
+        let mut groups = vec![GroupWeights::default(); imputation.groups()];
+        let is_donor = |row: &JudgedRow| held_out.is_of_cell(row.source) && !imputation.is_single(row.row as usize);
+        // What remains of a loss when its shift by features is subtracted.
+        let rest = |row: &JudgedRow| row.irreducible - imputation.shift(row.row as usize);
+        for row in rows {
+            let group = &mut groups[imputation.group(row.row as usize)];
+            if is_donor(row) {
+                group.donors.add(row.weight, rest(row));
+                group.routed_donors.add(row.weight * row.routed, rest(row));
+            } else if imputation.is_single(row.row as usize) {
+                for &(moved, factor) in factors(row.source) {
+                    match moved {
+                        None => group.routed += factor * row.weight * row.routed,
+                        Some(code) => group.moved += factor * row.weight * self.bayes_part(code.into()),
+                    }
+                }
+            }
+        }
+        let of_row = |row: &JudgedRow| {
+            let group = &groups[imputation.group(row.row as usize)];
+            let share_of = |donors: &WeightedSums, weight: f64| weight / donors.weight * (rest(row) - donors.mean());
+            let moved = share_of(&group.donors, group.moved);
+            row.weight
+                * match group.routed_donors.weight > 0.0 {
+                    true => moved + row.routed * share_of(&group.routed_donors, group.routed),
+                    false => moved + share_of(&group.donors, group.routed),
+                }
+        };
+        rows.iter().map(|row| if is_donor(row) { of_row(row) } else { 0.0 }).collect()
     }
 
     /// [`judge_sources`](Self::judge_sources) with each jackknife group deleted in turn; without fall-backs.
@@ -247,79 +352,78 @@ impl Policy {
     }
 
     fn judge_sources_of(&self, held_out: &HeldOut, parts: &[usize]) -> Vec<Option<Judged>> {
-        let mut judged = self.judge(held_out, parts, |part| held_out.source(part) as usize);
+        let mut judged = self.judge(held_out, parts, |source| source as usize);
         judged.resize_with(self.codes.len(), || Judged::new(self.actions()));
         judged.into_iter().map(|judged| (judged.cost.weight > 0.0).then_some(judged)).collect()
     }
 
-    /// Decides held-out parts and evaluates them by their labels, group by group.
-    fn judge(&self, held_out: &HeldOut, parts: &[usize], group: impl Fn(usize) -> usize) -> Vec<Judged> {
-        let actions = self.actions();
-        let actions_of_parts = self.mixed_actions(held_out, parts);
-        let routed_means = held_out.imputation.as_ref().map(|imputation| {
-            let routed = |(_, taken): &(bool, MixedAction)| taken.mean(|action| self.bayes_part(action));
-            RoutedMeans::new(imputation, held_out, parts.iter().copied().zip(actions_of_parts.iter().map(routed)))
-        });
+    /// Decides held-out parts and evaluates them by their labels, for each group of sources.
+    fn judge(&self, held_out: &HeldOut, parts: &[usize], group: impl Fn(u32) -> usize) -> Vec<Judged> {
         let mut judged: Vec<Judged> = Vec::new();
-        // Per row: cost, loss and the cost of each action by labels; cost and the cost of each action as expected; the widths of their bounds; the
-        // part that is routed to a Bayes-optimal oracle, and the irreducible loss.
-        let width = 6 + 3 * actions;
-        let (mut values, mut places) = (Vec::new(), Vec::new());
+        for row in self.judged_rows(held_out, parts) {
+            let at = group(row.source);
+            if judged.len() <= at {
+                judged.resize_with(at + 1, || Judged::new(self.actions()));
+            }
+            judged[at].add(&row);
+        }
+        judged
+    }
+
+    /// The rows of held-out parts by source, each with its mean over the decisions on it.
+    fn judged_rows(&self, held_out: &HeldOut, parts: &[usize]) -> Vec<JudgedRow> {
+        let actions = self.actions();
+        let (actions_of_parts, routed_means) = self.decided(held_out, parts);
+        let mut decided: Vec<JudgedRow> = Vec::new();
         let [mut low, mut high] = [(); 2].map(|()| vec![0.0; actions]);
         for (&part, (known, taken)) in parts.iter().zip(actions_of_parts) {
-            let at = group(part);
-            if judged.len() <= at {
-                judged.resize_with(at + 1, || Judged::new(actions));
-            }
             self.fill_costs(&self.task, held_out.expected(part), &mut low, &mut high);
             let slack = |action: usize| high[action] - low[action];
-            let routed_part = taken.mean(|action| self.bayes_part(action));
+            let routed = taken.mean(|action| self.bayes_part(action));
             for (&row, (weight, losses)) in held_out.numbers(part).iter().zip(held_out.rows(part)) {
                 let cost = |action: usize| {
                     self.cost_of(action, losses.total, losses.irreducible[1], |place| losses.oracles[place][1])
                 };
                 let paid = |action: usize| self.task.routes().get(action.wrapping_sub(1)).map_or(0.0, |r| r.price());
                 // A routed row with one label has the mean of routed rows with several, which may have less noise than the others.
-                let imputed = routed_means.as_ref().and_then(|means| means.of_row(row, held_out.fold(part)));
-                let change = imputed.map_or(0.0, |mean| routed_part * (mean - losses.irreducible[1]));
-                places.push((at, row, weight, values.len()));
-                values.extend([taken.mean(cost) + change, taken.mean(|action| cost(action) - paid(action)) + change]);
-                values.extend((0..actions).map(cost));
-                values.push(taken.mean(|action| high[action]));
-                values.extend_from_slice(&high);
-                values.push(taken.mean(slack));
-                values.extend((0..actions).map(slack));
-                values.extend([routed_part, losses.irreducible[1]]);
-                judged[at].known += if known { weight } else { 0.0 };
+                let own = losses.irreducible[1];
+                let found = routed_means.as_ref().map_or(own, |means| means.irreducible(row, held_out.fold(part), own));
+                let change = routed * (found - own);
+                decided.push(JudgedRow {
+                    source: held_out.source(part),
+                    row,
+                    weight,
+                    taken: RowCosts {
+                        cost: taken.mean(cost) + change,
+                        expected: taken.mean(|action| high[action]),
+                        slack: taken.mean(slack),
+                    },
+                    always: (0..actions)
+                        .map(|a| RowCosts { cost: cost(a), expected: high[a], slack: slack(a) })
+                        .collect(),
+                    loss: taken.mean(|action| cost(action) - paid(action)) + change,
+                    known: f64::from(u8::from(known)),
+                    routed,
+                    irreducible: own,
+                });
             }
         }
-        // A row that is decided several times counts once, with the mean.
-        places.sort_by_key(|&(at, row, ..)| (at, row));
-        let mut means = Vec::with_capacity(places.len());
-        for times in places.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
-            let mut mean = vec![0.0; width];
-            for &(.., start) in times {
-                mean.iter_mut().zip(&values[start..]).for_each(|(sum, value)| *sum += value / times.len() as f64);
-            }
-            let (at, row, weight, _) = times[0];
-            means.push((at, row as usize, weight, mean));
-        }
-        let multiples = held_out.imputation.as_ref().map(|imputation| {
-            let rows =
-                means.iter().map(|(at, row, weight, mean)| (*at, *row, *weight, [mean[width - 2], mean[width - 1]]));
-            ImputedMultiples::new(imputation, judged.len(), rows)
+        decided.sort_by_key(|it| (it.source, it.row));
+        decided.chunk_by(|a, b| (a.source, a.row) == (b.source, b.row)).map(JudgedRow::mean).collect()
+    }
+
+    /// The action on each part, and where routed rows with one label take their irreducible loss from, if there are such rows.
+    fn decided<'h>(
+        &self,
+        held_out: &'h HeldOut,
+        parts: &[usize],
+    ) -> (Vec<(bool, MixedAction)>, Option<RoutedMeans<'h>>) {
+        let actions = self.mixed_actions(held_out, parts);
+        let routed = |(_, taken): &(bool, MixedAction)| taken.mean(|action| self.bayes_part(action));
+        let means = held_out.imputation.as_ref().map(|imputation| {
+            RoutedMeans::new(imputation, held_out, parts.iter().copied().zip(actions.iter().map(routed)))
         });
-        for (at, row, weight, mean) in &means {
-            let [always, taken] = multiples
-                .as_ref()
-                .map_or([0.0; 2], |multiples| multiples.of_row(*at, *row, [mean[width - 2], mean[width - 1]]));
-            let imputed = |place: usize| match place {
-                0 | 1 => taken,
-                action => always * self.bayes_part(action - 2),
-            };
-            judged[*at].add(*weight, &mean[..width - 2], imputed);
-        }
-        judged
+        (actions, means)
     }
 
     /// The action on each part, and whether its costs are known. With a limit, the same share is routed as by the policy.
@@ -343,87 +447,55 @@ impl Policy {
     }
 }
 
-/// The mean irreducible loss of routed rows with several labels, in each group of similar confidence of each fold.
+/// The factors of the weights of a source's rows, for each action to which a cap moved queries of it.
+type Factors<'a> = &'a dyn Fn(u32) -> &'a [(Option<u8>, f64)];
+
+/// The mean irreducible loss of routed rows with several labels, less their shifts by features, in each group of similar confidence of each
+/// fold.
 struct RoutedMeans<'a> {
     imputation: &'a Imputation,
-    /// By fold and group: the routed weight of rows with several labels, and the sum of their irreducible losses.
-    sums: BTreeMap<(u32, usize), [f64; 2]>,
+    /// By fold and group.
+    sums: BTreeMap<(u32, usize), WeightedSums>,
 }
 
 impl<'a> RoutedMeans<'a> {
-    /// `parts` are parts of the held-out rows, each once, and the part of their rows that is routed.
+    /// `parts` are parts of the held-out rows, and the part of their rows that is routed. Those of fall-backs, whose rows are in cells as well,
+    /// do not count.
     fn new(imputation: &'a Imputation, held_out: &HeldOut, parts: impl Iterator<Item = (usize, f64)>) -> Self {
-        let mut found = Self { imputation, sums: BTreeMap::new() };
-        for (part, routed) in parts.filter(|(_, routed)| *routed > 0.0) {
+        let mut sums = BTreeMap::<_, WeightedSums>::new();
+        let of_cells = parts.filter(|&(part, routed)| routed > 0.0 && held_out.is_of_cell(held_out.source(part)));
+        for (part, routed) in of_cells {
             for (&row, (weight, losses)) in held_out.numbers(part).iter().zip(held_out.rows(part)) {
-                if let (group, Some(_)) = imputation.of_row(row as usize) {
-                    let sums = found.sums.entry((held_out.fold(part), group)).or_default();
-                    *sums = [sums[0] + weight * routed, sums[1] + weight * routed * losses.irreducible[1]];
+                let row = row as usize;
+                if !imputation.is_single(row) {
+                    let sums = sums.entry((held_out.fold(part), imputation.group(row))).or_default();
+                    sums.add(weight * routed, losses.irreducible[1] - imputation.shift(row));
                 }
             }
         }
-        found
+        Self { imputation, sums }
     }
 
-    /// The mean for a row with one label; `None` for other rows, or if there is no row to take it from.
-    fn of_row(&self, row: u32, fold: u32) -> Option<f64> {
-        let (group, None) = self.imputation.of_row(row as usize) else { return None };
-        let &[weight, sum] = self.sums.get(&(fold, group))?;
-        (weight > 0.0).then(|| sum / weight)
+    /// The irreducible loss of a row if it is routed: `own`, or from routed rows with several labels if it has one and there are any.
+    fn irreducible(&self, row: u32, fold: u32, own: f64) -> f64 {
+        let row = row as usize;
+        let sums = self.sums.get(&(fold, self.imputation.group(row))).filter(|sums| sums.weight > 0.0);
+        match sums.filter(|_| self.imputation.is_single(row)) {
+            Some(sums) => sums.mean() + self.imputation.shift(row),
+            None => own,
+        }
     }
 }
 
-/// How much the irreducible losses of rows with one label depend on rows with several, in each group of rows of similar confidence.
-struct ImputedMultiples<'a> {
-    imputation: &'a Imputation,
-    /// For each group of each source.
-    weights: Vec<GroupWeights>,
-}
-
-/// The weights of a group's rows with one label and with several, and the sum of the irreducible losses of routed rows with several.
+/// Rows of similar confidence.
 #[derive(Debug, Clone, Copy, Default)]
 struct GroupWeights {
-    single: f64,
-    routed_single: f64,
-    paired: f64,
-    routed_paired: f64,
-    routed_loss: f64,
-}
-
-impl<'a> ImputedMultiples<'a> {
-    /// `rows` are the source, row and weight of all held-out rows, the part of them that is routed, and their irreducible losses.
-    fn new(
-        imputation: &'a Imputation,
-        sources: usize,
-        rows: impl Iterator<Item = (usize, usize, f64, [f64; 2])>,
-    ) -> Self {
-        let mut found = Self { imputation, weights: vec![GroupWeights::default(); sources * imputation.groups()] };
-        for (at, row, weight, [routed, loss]) in rows {
-            let (group, deviation) = imputation.of_row(row);
-            let weights = &mut found.weights[at * imputation.groups() + group];
-            if deviation.is_some() {
-                weights.paired += weight;
-                weights.routed_paired += weight * routed;
-                weights.routed_loss += weight * routed * loss;
-            } else {
-                weights.single += weight;
-                weights.routed_single += weight * routed;
-            }
-        }
-        found
-    }
-
-    /// What a row adds to the irreducible losses of rows with one label of its source: to all of them, and to those that are routed.
-    fn of_row(&self, at: usize, row: usize, [routed, loss]: [f64; 2]) -> [f64; 2] {
-        let (group, Some(deviation)) = self.imputation.of_row(row) else { return [0.0; 2] };
-        let weights = self.weights[at * self.imputation.groups() + group];
-        let all = weights.single / weights.paired * deviation;
-        if weights.routed_paired == 0.0 {
-            return [all, weights.routed_single / weights.paired * deviation];
-        }
-        let deviation = routed * (loss - weights.routed_loss / weights.routed_paired);
-        [all, weights.routed_single / weights.routed_paired * deviation]
-    }
+    /// The rows with several labels, and those of them that are routed.
+    donors: WeightedSums,
+    routed_donors: WeightedSums,
+    /// The weight of rows with one label that the policy routes, and of those that a cap routes.
+    routed: f64,
+    moved: f64,
 }
 
 /// The distances to the bounds, the lower one extended by the width of the bounds on costs.

@@ -226,20 +226,20 @@ impl Tally {
             let weight = judged[source as usize].as_ref().map_or(f64::NAN, |judged| judged.cost.weight);
             factors[source as usize].push((moved, share / weight));
         }
-        let sums = |of: &[Option<Judged>], costs: fn(&Judged, Option<u8>) -> &WeightedSums| {
+        let sums = |of: &[Option<Judged>]| {
             let mut sums = WeightedSums::default();
             for (source, factors) in factors.iter().enumerate() {
                 let found = of[source].as_ref().or(judged[source].as_ref());
                 for &(moved, factor) in factors {
-                    sums.add_scaled(found.map_or(&WeightedSums::default(), |judged| costs(judged, moved)), factor);
+                    sums.add_scaled(found.map_or(&WeightedSums::default(), |judged| judged.taken(moved)), factor);
                 }
             }
             sums
         };
         let without = policy.judge_sources_without_groups();
-        let means: Vec<f64> = without.iter().map(|judged| sums(judged, Judged::taken).mean()).collect();
-        expected.error =
-            with_jackknife(sums(&judged, Judged::influence).standard_error(), &means, JACKKNIFE_SHARE_OF_CELLS);
+        let means: Vec<f64> = without.iter().map(|judged| sums(judged).mean()).collect();
+        let of_rows = policy.influence_of_sources(&|source| &factors[source as usize]);
+        expected.error = with_jackknife(of_rows.standard_error(), &means, JACKKNIFE_SHARE_OF_CELLS);
         let parts: Vec<usize> = policy.held_out().all_parts().collect();
         let open = policy.open_under(&parts, &|source, own| {
             factors[source as usize].iter().fold([0.0; 2], |[all, routed], (moved, factor)| {
@@ -278,7 +278,7 @@ impl OwnCosts {
         Some(Expected {
             router: self.router / all + bias(&judged.cost, judged.expected),
             always: always.map(|(sum, (observed, expected))| sum / all + bias(observed, *expected)).collect(),
-            error: policy.standard_errors(&judged)[0],
+            error: policy.standard_errors()[0],
             open: with_slack(policy.open(), self.slack / all),
         })
     }

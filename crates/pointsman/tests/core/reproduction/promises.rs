@@ -201,8 +201,32 @@ fn two_labels_identify_costs_under_brier() {
 /// The tally of decisions on the calibration rows equals the promise.
 #[test]
 fn tally_on_calibration_rows_equals_the_promise() {
-    for (loss, k) in [(Loss::brier(), 2), (Loss::cross_entropy(), 3)] {
-        let table = draw(400, k, &mut Rng::new(4));
+    for (loss, k, single) in [
+        (Loss::brier(), 2, false),
+        (Loss::cross_entropy(), 3, false),
+        (Loss::brier(), 3, true),
+        (Loss::cross_entropy(), 3, true),
+    ] {
+        let mut table = draw(400, k, &mut Rng::new(4));
+        if single {
+            // Three in four rows of one class have one label, and few of the others.
+            let kept = |row: usize| match (table.peak(row).class, row % 8) {
+                (0, 0..6) | (_, 0) => 1,
+                _ => k as u32,
+            };
+            let first = |row: usize| {
+                let mut left = kept(row);
+                let of_class = move |&n: &u32| {
+                    let n = n.min(left);
+                    left -= n;
+                    n
+                };
+                table.votes(row).unwrap().counts().iter().map(of_class).collect::<Vec<u32>>()
+            };
+            let votes = (0..400).flat_map(first).collect();
+            let probs = (0..400).flat_map(|row| table.prediction(row).to_vec()).collect();
+            table = Table::new(table.classes().to_vec(), probs).unwrap().with_votes(votes).unwrap();
+        }
         let router = Router::calibrate(&table, &Partition::top_class(3)).unwrap();
         for task in [task(&loss), task(&loss).budget(0.2).unwrap()] {
             let policy = router.policy(&task).unwrap();
