@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::interrupt::wait_until;
 use crate::serve::{Service, deployed, post};
+use crate::store_faults::newest_journal;
 use crate::{Run, command, finish, line, parse_csv, workshop};
 
 /// Prices at which every action is taken.
@@ -192,8 +193,8 @@ fn backups_under_load_have_every_acknowledged_decision_once() {
     clients.into_iter().for_each(|client| client.join().unwrap());
     service.child.kill().unwrap();
     service.child.wait().unwrap();
-    let log = fs::read_dir(path.join("copy2/pointsman.db-log")).unwrap().count();
-    assert!(log > 2, "the log has {log} files: too few for this test");
+    let journals = newest_journal(path);
+    assert!(journals > 2, "the log had {journals} journals: too few for this test");
     for (round, acknowledged) in backups.iter().enumerate() {
         let restored = Service::start(path, &["--store", &format!("sqlite:copy{round}/pointsman.db")]);
         let found = logged(&restored);

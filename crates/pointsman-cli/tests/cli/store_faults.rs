@@ -142,7 +142,7 @@ fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
 }
 
 /// The number of the newest journal.
-fn newest_journal(folder: &Path) -> u64 {
+pub(crate) fn newest_journal(folder: &Path) -> u64 {
     let number = |path: PathBuf| path.file_stem().unwrap().to_str().unwrap().parse().unwrap();
     files(folder, "journal").into_iter().map(number).max().unwrap()
 }
