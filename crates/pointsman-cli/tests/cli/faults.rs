@@ -156,6 +156,7 @@ fn restarts_with_a_full_file_of_the_log_are_short() {
         service.post(DECIDE, &json!({"probs": [0.5, 0.3, 0.2], "input": "x".repeat(1 << 20)})).unwrap();
     }
     let rows = logged(&service).len();
+    assert!(rows > 60, "{rows} rows");
     service.child.kill().unwrap();
     service.child.wait().unwrap();
     drop(lock);

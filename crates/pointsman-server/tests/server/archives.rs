@@ -104,6 +104,7 @@ async fn pages_and_ids_are_the_same_before_and_after_decisions_are_archived() {
         let mut record = Record { version: 1 + i % 2, ..record(&ids, Some(&i.to_string())) };
         record.outcome.cell = i % 3;
         record.outcome.action = (i % 7) as u8;
+        record.input = i.is_multiple_of(3).then(|| format!("\"{}\"", "x".repeat(2_000)));
         record.tags = (!i.is_multiple_of(4)).then(|| format!(r#"{{"part":"{}","quote\"d":"x"}}"#, i % 5));
         record
     };
@@ -132,6 +133,8 @@ async fn pages_and_ids_are_the_same_before_and_after_decisions_are_archived() {
     add(&|query| query.to = Some(Time(0)));
     add(&|query| query.with_inputs = false);
     add(&|query| query.max_bytes = 5 * records[0].bytes());
+    // Inputs that are not read do not end a page.
+    add(&|query| (query.with_inputs, query.max_bytes) = (false, 5 * records[0].bytes()));
     let read = async || {
         let mut pages = Vec::new();
         for query in &queries {

@@ -186,10 +186,10 @@ impl Journals {
     /// The page of a query among the decisions that are not in an archive.
     pub(super) fn page(&self, query: &LogQuery) -> io::Result<Vec<Record>> {
         let mut page = self.records(|record| query.contains(record))?;
-        page.truncate(query.full_length(&page).unwrap_or(page.len()));
         if !query.with_inputs {
             page.iter_mut().for_each(|record| record.input = None);
         }
+        page.truncate(query.full_length(&page).unwrap_or(page.len()));
         Ok(page)
     }
 
