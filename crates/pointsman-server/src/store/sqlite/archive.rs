@@ -107,7 +107,7 @@ impl Archive {
         Ok(connection)
     }
 
-    /// A connection that writes, and moves rows from the write-ahead log into the database only when it is told to.
+    /// A connection that writes. It moves rows from the write-ahead log into the database by explicit checkpoints only.
     pub(super) fn writer(&self) -> rusqlite::Result<Connection> {
         let connection = self.connect()?;
         connection.pragma_update(None, "wal_autocheckpoint", 0)?;

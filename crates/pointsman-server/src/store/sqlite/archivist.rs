@@ -68,7 +68,7 @@ impl Archivist {
         #[cfg(target_os = "linux")]
         let _ = rustix::process::nice(NICE);
         loop {
-            // Asked first: what is committed before the store is closed is archived.
+            // Read before archiving, so that what is committed before the store is closed is archived.
             let is_closing = self.journals.is_closing();
             let archived = self.archive_all();
             // Where no file can be made, decisions can still be archived.
