@@ -156,7 +156,12 @@ impl Archive {
         let filter = filters::of_rows(&connection)?;
         connection.execute("DELETE FROM closed", [])?;
         connection.execute("INSERT INTO closed VALUES (?1)", params![filter.as_ref().map(filters::encode)])?;
-        empty_write_ahead_log(&connection)?;
+        if !empty_write_ahead_log(&connection)? {
+            // A reader needs it. Journals whose decisions are in it may be deleted from now on, so the disk must have it.
+            let log = fs::OpenOptions::new().write(true).open(super::beside(&self.path, "-wal"));
+            let synced = log.and_then(|log| log.sync_all());
+            synced.map_err(|e| unusable(&format!("{}: {e}", self.path.display())))?;
+        }
         let _ = self.closed.set(filter);
         Ok(())
     }
