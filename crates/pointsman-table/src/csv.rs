@@ -10,7 +10,7 @@ use crate::error::{Error, Parsed, Result, RowAt, shown};
 use crate::input::{Bytes, Counted, Input};
 use crate::input_column::{InputColumn, empty_csv};
 use crate::labels::Labels;
-use crate::layout::{ColumnGroup, Field, Hints, LabelFields, Layout, Location, Shape};
+use crate::layout::{ColumnGroup, Field, Hints, LabelFields, Layout, Location, Shape, late_answer};
 use crate::number;
 use crate::options::{Delimiter, ReadOptions};
 use crate::raw::{RawRows, RowValues};
@@ -196,6 +196,14 @@ impl RowValues for Row<'_> {
 
     fn votes(&self, group: &ColumnGroup, out: &mut Vec<u32>) -> Result<()> {
         self.numbers(group, number::count_from_text, out)
+    }
+
+    fn refuse_answer(&self, field: usize) -> Result<()> {
+        let name = &self.layout.names[field];
+        match number::text(&self.record[field]).map(str::trim) {
+            Ok(text) if self.labels.is_name_in_words(text) => Err(self.at.value(name, late_answer(name, text))),
+            _ => Ok(()),
+        }
     }
 
     /// CSV has no lists: labels are columns.

@@ -9,7 +9,10 @@ use crate::error::{Error, Parsed, Result, RowAt, shown};
 use crate::input::{Bytes, Counted, Input};
 use crate::json::{Json, entry};
 use crate::labels::Labels;
-use crate::layout::{ColumnGroup, Field, FieldPath, FilterField, Hints, LabelFields, Layout, Location, no_answer};
+use crate::layout::{
+    ColumnGroup, Field, FieldPath, FilterField, Hints, LabelFields, Layout, Location, late_answer,
+    no_answer,
+};
 use crate::options::{Columns, Filter, Need, ReadOptions, Role};
 use crate::raw::{RawRows, RowValues};
 use crate::row_filter::RowFilter;
@@ -217,13 +220,14 @@ impl<'a> Row<'a> {
         let names = &self.layout.names;
         for (i, (name, value)) in self.object.iter().enumerate() {
             let in_place = names.get(i).is_some_and(|n| n == name);
+            let is_wide_answer = || matches!(columns.wide_role(name), Some((Role::Oracles, _)));
+            let is_class = || matches!(value, Json::Text(text) if self.labels.is_name_in_words(text.trim()));
             let has_role = || {
                 let single = !matches!(value, Json::List(_) | Json::Object(_));
-                columns.has_role(name, single, &self.layout.classes)
+                columns.has_role(name, single, &self.layout.classes) || is_wide_answer() && is_class()
             };
             if !in_place && need != Need::Predictions && !names.contains(name) && has_role() {
-                let is_answer =
-                    name == columns.field(Role::Oracles) || matches!(columns.wide_role(name), Some((Role::Oracles, _)));
+                let is_answer = name == columns.field(Role::Oracles) || is_wide_answer();
                 let why = match value {
                     Json::Object(entries) if is_answer && entries.len() == 1 => {
                         no_answer(&format!("{name}.{}", entries[0].0), "")
@@ -346,6 +350,16 @@ impl<'a> Row<'a> {
 }
 
 impl RowValues for Row<'_> {
+    fn refuse_answer(&self, field: usize) -> Result<()> {
+        let name = &self.layout.names[field];
+        match entry(self.object, name, field) {
+            Some(Json::Text(text)) if self.labels.is_name_in_words(text.trim()) => {
+                Err(self.at.value(name, late_answer(name, text.trim())))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn reals(&self, group: &ColumnGroup, out: &mut Vec<f64>) -> Result<()> {
         self.numbers(group, Json::real, None, out)
     }

@@ -12,7 +12,7 @@ use crate::input::Input;
 use crate::ipc::Messages;
 use crate::jsonl::Lines;
 use crate::npz;
-use crate::options::Delimiter;
+use crate::options::{Columns, Delimiter};
 use crate::parquet::Parquet;
 use crate::partial::PartHeader;
 use crate::router::{Header, KEY_OF_POLICIES, Sealed};
@@ -88,7 +88,7 @@ fn column_names(path: &Path) -> Result<Vec<String>> {
             let first = Lines::open(input).next()?.map(|(_, object)| object);
             Ok(first.into_iter().flatten().map(|(name, _)| name).collect())
         }
-        Format::Parquet => Ok(names(Parquet::open(input)?.fields()?)),
+        Format::Parquet => Ok(names(Parquet::open(input)?.fields(&Columns::default())?)),
         Format::Arrow => Ok(names(Messages::open(input)?.1)),
         Format::Npz => npz::array_names(input),
     })

@@ -16,7 +16,7 @@ use crate::footer;
 use crate::guard::guarded;
 use crate::input::{Bytes, Input};
 use crate::layout::{Field, Hints, Layout};
-use crate::options::ReadOptions;
+use crate::options::{Columns, ReadOptions, Role};
 use crate::record_batches::{ArrowSource, RecordBatches, all_columns};
 
 /// The most bytes of a batch whose columns are all kept.
@@ -26,7 +26,7 @@ pub(crate) fn open(input: Input, options: &ReadOptions) -> Result<ArrowSource> {
     let parquet = Parquet::open(input)?;
     let rows = u64::try_from(parquet.metadata.metadata().file_metadata().num_rows()).unwrap_or(0);
     let hints = Hints { empty: rows == 0, sparse: true, ..Hints::default() };
-    let layout = Layout::find(&parquet.name, &parquet.fields()?, hints, options)?;
+    let layout = Layout::find(&parquet.name, &parquet.fields(&options.columns)?, hints, options)?;
     let schema = parquet.metadata.schema().clone();
     let (used, max_rows, kept) = if options.keep_columns {
         ((0..layout.names.len()).collect(), parquet.rows_in(MAX_BATCH_BYTES), all_columns(&schema))
@@ -60,15 +60,19 @@ impl Parquet {
         Ok(Self { name, file, bytes, metadata })
     }
 
-    /// The columns and their shapes; those of lists and maps are those of the first row.
-    pub(crate) fn fields(&self) -> Result<Vec<Field>> {
+    /// The columns and their shapes; those of lists and maps are those of the first row. Columns of other models have their first value, which
+    /// shows whether they hold answers.
+    pub(crate) fn fields(&self, columns: &Columns) -> Result<Vec<Field>> {
         let schema = self.metadata.schema();
-        let open_ended = |i: &usize| shape_needs_a_row(schema.field(*i).data_type());
-        let nested: Vec<usize> = (0..schema.fields().len()).filter(open_ended).collect();
+        let needs_a_row = |i: &usize| {
+            let field = schema.field(*i);
+            shape_needs_a_row(field.data_type()) || matches!(columns.wide_role(field.name()), Some((Role::Oracles, _)))
+        };
+        let by_row: Vec<usize> = (0..schema.fields().len()).filter(needs_a_row).collect();
         let mut all = fields(&RecordBatch::new_empty(schema.clone()));
-        if !nested.is_empty() {
-            let first = self.reader(&nested, 1)?.next().transpose()?;
-            for (i, field) in nested.into_iter().zip(first.iter().flat_map(fields)) {
+        if !by_row.is_empty() {
+            let first = self.reader(&by_row, 1)?.next().transpose()?;
+            for (i, field) in by_row.into_iter().zip(first.iter().flat_map(fields)) {
                 all[i] = field;
             }
         }

@@ -26,6 +26,9 @@ pub(crate) trait RowValues {
     fn labels(&self, fields: &LabelFields, out: &mut Vec<u32>) -> Result<()>;
 
     fn ids(&self, field: usize, out: &mut Vec<String>) -> Result<()>;
+
+    /// Refuses the name of a class in a column that is not read because the first row has none there.
+    fn refuse_answer(&self, field: usize) -> Result<()>;
 }
 
 /// Rows as read: numbers of the right type, row by row, not yet checked against each other.
@@ -93,7 +96,7 @@ impl RawRows {
         if let Some(field) = layout.id {
             rows.ids(field, &mut self.ids)?;
         }
-        Ok(())
+        layout.possible_answers.iter().try_for_each(|&field| rows.refuse_answer(field))
     }
 
     /// Keeps some of the rows.

@@ -16,7 +16,7 @@ use crate::json::entry;
 use crate::jsonl::Lines;
 use crate::layout::Field;
 use crate::npz;
-use crate::options::Delimiter;
+use crate::options::{Columns, Delimiter};
 use crate::parquet::Parquet;
 
 impl Counter<'_> {
@@ -32,7 +32,7 @@ impl Counter<'_> {
             Format::Jsonl => self.read_jsonl(input),
             Format::Parquet => {
                 let parquet = Parquet::open(input)?;
-                let fields = parquet.fields()?;
+                let fields = parquet.fields(&Columns::default())?;
                 let all: Vec<usize> = (0..fields.len()).collect();
                 self.read_batches(&name, fields, parquet.batches(&all, BATCH_ROWS)?)
             }

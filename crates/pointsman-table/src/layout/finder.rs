@@ -56,12 +56,16 @@ impl Finder<'_> {
             classes,
             unused_scalars: Vec::new(),
             unread_answers: Vec::new(),
+            possible_answers: Vec::new(),
         };
         if layout.features.is_none() {
             layout.unused_scalars = self.unused_scalars(&layout);
         }
         if is_labelled && !self.columns.has_name("oracles") {
             layout.unread_answers = self.unread_answers(&layout);
+        }
+        if is_labelled {
+            layout.possible_answers = self.possible_answers(&layout);
         }
         self.check_named_columns(&layout, options)?;
         Ok(layout)

@@ -315,6 +315,21 @@ impl Finder<'_> {
         self.fields.iter().enumerate().filter(is_unread).map(|(_, field)| field.name.clone()).collect()
     }
 
+    /// See [`Layout::possible_answers`]. Arrays have no single texts.
+    pub(super) fn possible_answers(&self, layout: &Layout) -> Vec<usize> {
+        let used = layout.used();
+        let is_possible = |place: &usize| {
+            let field = &self.fields[*place];
+            let model = self.columns.wide_role(&field.name).filter(|(role, _)| *role == Role::Oracles);
+            let is_number = field.first.as_deref().is_some_and(|first| first.trim().parse::<f64>().is_ok());
+            field.shape == Shape::Scalar
+                && !is_number
+                && model.is_some_and(|(_, rest)| model_and_class(rest, &layout.classes).is_none())
+                && used.binary_search(place).is_err()
+        };
+        (0..self.fields.len()).filter(|place| !self.hints.arrays && is_possible(place)).collect()
+    }
+
     /// The model whose columns are `<prefix><class>`, if the user gave the prefix and every class has such a column: its name is the prefix.
     fn only_model(&self, classes: &[String]) -> Result<Option<(String, ColumnGroup)>> {
         let prefix = self.columns.prefix(Role::Oracles);

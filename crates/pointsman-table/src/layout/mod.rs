@@ -9,7 +9,7 @@ mod groups;
 mod messages;
 
 use self::finder::Finder;
-use crate::error::{Result, listed};
+use crate::error::{Result, listed, shown};
 use crate::number::NO_ANSWER;
 use crate::options::{Need, ReadOptions, Role};
 
@@ -208,6 +208,8 @@ pub(crate) struct Layout {
     pub(crate) unused_scalars: Vec<usize>,
     /// Columns under the prefix of other models that hold numbers of classes and are not read.
     pub(crate) unread_answers: Vec<String>,
+    /// Columns of single values under that prefix that were taken for something else, because the first row has no name of a class there.
+    pub(crate) possible_answers: Vec<usize>,
 }
 
 impl Layout {
@@ -253,6 +255,7 @@ impl Layout {
         used.extend(self.labels.iter().flat_map(LabelFields::fields));
         used.extend(self.id);
         used.extend(self.filters.iter().map(|filter| filter.path.field));
+        used.extend(&self.possible_answers);
         used.sort_unstable();
         used.dedup();
         used
@@ -272,6 +275,16 @@ pub(crate) fn no_answer(column: &str, missing: &str) -> String {
         "no answer: a route is measured on rows that have answers; if these are a random sample of all rows, keep them with {}, or drop the \
          columns of the oracle",
         messages::where_flag(&format!("{column}!={missing}"))
+    )
+}
+
+/// The message about an answer in a column that has none in the first row.
+pub(crate) fn late_answer(column: &str, answer: &str) -> String {
+    format!(
+        "{} is the name of a class, but the first row has none: every row needs an answer; if rows with answers are a random sample of all \
+         rows, keep them with {}; rename the column if it has something else",
+        shown(answer),
+        messages::where_flag(&format!("{column}!="))
     )
 }
 

@@ -13,7 +13,7 @@ use crate::arrow::{ColumnSlice, FromNumber, cell, flattened, is_null, list_value
 use crate::cell::Cell;
 use crate::error::{Error, Result, RowAt, shown};
 use crate::labels::Labels;
-use crate::layout::{ColumnGroup, FieldPath, FilterField, LabelFields, Layout, Location};
+use crate::layout::{ColumnGroup, FieldPath, FilterField, LabelFields, Layout, Location, late_answer};
 use crate::raw::{RawRows, RowValues};
 use crate::row_filter::RowFilter;
 
@@ -286,6 +286,18 @@ impl BatchRows<'_> {
 }
 
 impl RowValues for BatchRows<'_> {
+    fn refuse_answer(&self, field: usize) -> Result<()> {
+        let (array, name) = (self.field(field), &self.layout.names[field]);
+        for row in self.rows() {
+            // Values of other types are no names of classes.
+            let Ok(Cell::Text(text)) = cell(array, row) else { continue };
+            if self.labels.is_name_in_words(text.trim()) {
+                return Err(self.at(row).value(name, late_answer(name, text.trim())));
+            }
+        }
+        Ok(())
+    }
+
     fn reals(&self, group: &ColumnGroup, out: &mut Vec<f64>) -> Result<()> {
         self.numbers(group, out)
     }

@@ -1,10 +1,13 @@
 //! Names of classes in columns: answers of other models, and one label per column.
 
 use std::num::NonZero;
+use std::sync::Arc;
 
+use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
+use parquet::basic::Compression;
 use pointsman_table::{Need, ReadOptions, read_frame};
 
-use crate::support::Folder;
+use crate::support::{self, Folder};
 
 fn options(columns: &str, filters: &[&str]) -> ReadOptions {
     ReadOptions {
@@ -47,6 +50,43 @@ fn answers_may_be_one_class_per_row() {
     // A column that holds something else is no oracle.
     let other = csv("oracle_version").replace("cat\n", "v2\n").replace(" big dog \n", "v1\n");
     assert_eq!(oracle("a.csv", &other, &options("", &[])), Err("no oracle".to_owned()));
+}
+
+/// Whether a column holds answers must not depend on the row that comes first.
+#[test]
+fn answers_that_are_missing_in_the_first_row_are_refused() {
+    let read = |path: &std::path::Path| match read_frame(path, &options("", &[])) {
+        Ok(frame) => Ok(frame.table.oracles().next().map(|(_, answers)| answers.to_vec())),
+        Err(error) => Err(error.to_string()),
+    };
+    for first in [Some("cat"), None, Some("unsure"), Some("Cat!")] {
+        let folder = Folder::new();
+        let answer = first.unwrap_or_default();
+        let csv = format!("prob_cat,prob_dog,oracle_llm\n1,0,{answer}\n0,1,dog\n");
+        let key = first.map_or(String::new(), |first| format!(",\"oracle_llm\":\"{first}\""));
+        let jsonl = format!(
+            "{{\"prob_cat\":1,\"prob_dog\":0{key}}}\n{{\"prob_cat\":0,\"prob_dog\":1,\"oracle_llm\":\"dog\"}}\n"
+        );
+        let columns: [(&str, ArrayRef); 3] = [
+            ("prob_cat", Arc::new(Float64Array::from(vec![1.0, 0.0]))),
+            ("prob_dog", Arc::new(Float64Array::from(vec![0.0, 1.0]))),
+            ("oracle_llm", Arc::new(StringArray::from(vec![first, Some("dog")]))),
+        ];
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let (parquet, arrow) = (folder.path("a.parquet"), folder.path("a.arrow"));
+        support::parquet(&parquet, &batch, Compression::UNCOMPRESSED);
+        support::arrow_stream(&arrow, &batch);
+        for path in [folder.file("a.csv", csv), folder.file("a.jsonl", jsonl), parquet, arrow] {
+            match (first, read(&path)) {
+                (Some("cat"), read) => assert_eq!(read, Ok(Some(vec![1.0, 0.0, 0.0, 1.0])), "{path:?}"),
+                (_, Ok(read)) => panic!("{path:?} with {first:?} in the first row: {read:?}"),
+                (_, Err(error)) => {
+                    assert!(error.contains("row 2") && error.contains("column oracle_llm"), "{error}");
+                    assert!(error.contains("first row") && error.contains("--where 'oracle_llm!='"), "{error}");
+                }
+            }
+        }
+    }
 }
 
 /// Numbers under `oracle_` may be a version or seconds: they are answers only if the columns of answers are named.
