@@ -42,21 +42,21 @@ pub(super) fn weak_estimates(router: &Router, stats: &RouterStats) -> Vec<String
     sentences
 }
 
-/// A warning that a table seems to hold the rows from which the cells of `--like` were learned, half of which that router keeps, or those on
-/// which its forest was grown. A forest filled with exactly its own rows is the same forest and draws no warning.
+/// A warning that a table seems to hold rows from which the cells of `--like` were learned, half of which that router keeps, or those on
+/// which its forest was grown, also with more labels. A forest filled with exactly its own rows is the same forest and draws no warning.
 pub(super) fn rows_of_like(table: &Table, like: &Router, router: &Router) -> Option<String> {
     let sentence = match is_forest(like) {
         true if router == like => return None,
         true => {
-            "the rows of --like are in this table too: its trees were grown on them, so that the expected costs of this router are too \
+            "rows of --like are in this table too: its trees were grown on them, so that the expected costs of this router are too \
              low; leave these rows out, or grow a forest on all rows"
         }
         false => {
-            "the rows that --like keeps are in this table too: if those that its cells were learned from are as well, certificates \
-             do not hold; --add-to adds new rows to those of a router"
+            "rows that --like keeps are in this table too: if those that its cells were learned from are as well, certificates \
+             do not hold; for more labels on the same items, calibrate again without --like; --add-to adds new rows to those of a router"
         }
     };
-    (like.partition().factors().iter().any(Factor::learns) && like.has_seen(table)).then(|| sentence.to_owned())
+    (like.partition().factors().iter().any(Factor::learns) && like.calibration_rows_in(table) > 0).then(|| sentence.to_owned())
 }
 
 /// A warning that rows of `--add-to` are already in the router; where predictions repeat too often to say which, if most seem to be.

@@ -272,6 +272,17 @@ fn honest_forest_is_certified() {
     assert!(!like.stderr.contains("--like keeps"), "{like:?}");
     let again = line(path, "calibrate calibration.csv --like r.st -o again.st").ok();
     assert!(again.stderr.contains("that --like keeps are in this table too"), "{again:?}");
+    // The same items with another label each are the same items.
+    let table = fs::read_to_string(path.join("calibration.csv")).unwrap();
+    let (header, rows) = table.split_once('\n').unwrap();
+    let more = |row: &str| {
+        let mut values: Vec<String> = row.split(',').map(str::to_owned).collect();
+        values[3] = (values[3].parse::<u32>().unwrap() + 1).to_string();
+        values.join(",") + "\n"
+    };
+    fs::write(path.join("more.csv"), format!("{header}\n{}", rows.lines().map(more).collect::<String>())).unwrap();
+    let more = line(path, "calibrate more.csv --like r.st -o more.st").ok();
+    assert!(more.stderr.contains("that --like keeps are in this table too"), "{more:?}");
     let met = line(path, "evaluate r.st heldout.csv --route 0.01 --budget 0.2 --json").ok().json();
     assert!((met["shares"]["route:oracle"].as_f64().unwrap() - 0.2).abs() < 0.1, "{}", met["shares"]);
 }
