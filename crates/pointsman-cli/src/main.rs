@@ -37,6 +37,7 @@ mod words;
 
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 
 use crate::args::{Cli, Command, TaskCommand};
@@ -48,13 +49,29 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     failure::silence_parser_panics();
-    let cli = Cli::parse();
+    let cli = Cli::try_parse().unwrap_or_else(|error| with_flag_of_file(error).exit());
     // The service handles signals itself: it finishes open requests before it ends.
     if !matches!(cli.command, Command::Serve(_)) {
         interrupt::install();
     }
     render::set_quiet(cli.quiet);
     failure::report(run(cli.command))
+}
+
+/// The error with the flag for a TOML file that was given without one.
+fn with_flag_of_file(mut error: clap::Error) -> clap::Error {
+    if error.kind() == ErrorKind::UnknownArgument
+        && let Some(ContextValue::String(file)) = error.get(ContextKind::InvalidArg)
+        && file.ends_with(".toml")
+    {
+        let is_of_service = std::env::args().nth(1).is_some_and(|command| command == "serve");
+        let tip = match is_of_service {
+            true => format!("a configuration is given as '--config {file}'"),
+            false => format!("a task is given as '--task {file}'"),
+        };
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    error
 }
 
 /// Carries out one command.

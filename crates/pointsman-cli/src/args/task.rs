@@ -6,7 +6,7 @@ use clap::{Args, ValueHint};
 use pointsman::task::Ties;
 use pointsman::{Estimator, Loss};
 
-use super::values::{RouteArg, price, share};
+use super::values::{RouteArg, budget, price};
 use crate::suggest::{self, suggest, suggest_examples};
 
 /// The end of the help of every command with a task.
@@ -35,7 +35,7 @@ pub(crate) struct TaskArgs {
     pub(crate) abstain: Option<f64>,
     /// Route at most this share of traffic like the calibration rows, as in 0.2 or 20%. It acts as a price found on those rows, so that
     /// other traffic may get another share; decide --cap is a hard limit
-    #[arg(long, value_name = "SHARE", value_parser = share, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SHARE", value_parser = budget, allow_negative_numbers = true)]
     pub(crate) budget: Option<f64>,
     /// Route as few queries as keep the expected loss at this value. All routes count with the same price, the one that reaches it, and
     /// their own prices only break ties, so that it can cost more than your prices suggest

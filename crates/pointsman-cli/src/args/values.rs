@@ -23,6 +23,14 @@ pub(super) fn share(text: &str) -> Result<f64, String> {
     }
 }
 
+/// The share of a budget.
+pub(super) fn budget(text: &str) -> Result<f64, String> {
+    match text.split_once('=') {
+        Some(_) => Err(format!("a budget counts all routes together: for one route, cap it with decide --cap {text}")),
+        None => share(text),
+    }
+}
+
 /// A confidence as a number or in per cent.
 pub(super) fn confidence(text: &str) -> Result<f64, String> {
     share(text).map_err(|why| why.replace("a share is from 0 to 1", "a confidence is between 0 and 1"))

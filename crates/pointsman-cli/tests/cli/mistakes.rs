@@ -37,6 +37,8 @@ fn bad_routes_get_hints_about_routes_only() {
         assert!(text.contains(part) && !text.contains("Unicode"), "{route}: {text}");
         assert!(part.contains("did you mean") || !text.contains("did you mean"), "{route}: {text}");
     }
+    let budget = refused(folder.path(), "decide router.safetensors heldout.csv --route human=0.1 --budget human=20%");
+    assert!(budget.contains("all routes together") && budget.contains("--cap human=20%"), "{budget}");
     assert!(refused(folder.path(), "show router.safetensors --loss brierr").contains(r#"did you mean "brier"?"#));
 }
 
@@ -308,4 +310,17 @@ fn the_next_step_of_decide_fits_the_table() {
     fs::write(path.join("q.jsonl"), (0..20).map(row).collect::<String>()).unwrap();
     let text = warnings(path, "decide router.safetensors q.jsonl --columns probs=p,labels=said --route 0.05 -o d.csv");
     assert!(text.contains("heldout.jsonl") && !text.contains("votes=PREFIX"), "{text}");
+}
+
+#[test]
+fn files_of_settings_without_a_flag_get_it_named() {
+    let folder = workshop();
+    for (command, tip) in [
+        ("compile router.safetensors prices.toml -o p.safetensors", "a task is given as '--task prices.toml'"),
+        ("decide router.safetensors heldout.csv prices.toml", "a task is given as '--task prices.toml'"),
+        ("serve service.toml", "a configuration is given as '--config service.toml'"),
+    ] {
+        let text = refused(folder.path(), command);
+        assert!(text.contains(tip), "{command}: {text}");
+    }
 }
