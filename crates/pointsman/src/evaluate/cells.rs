@@ -45,7 +45,7 @@ pub struct CellSummary {
 pub struct HeldOutCell {
     /// The number of rows.
     pub rows: usize,
-    /// Their mean irreducible loss.
+    /// Their mean irreducible loss, corrected for the bias of few labels; unknown where that is impossible.
     pub irreducible: Option<f64>,
     /// Their mean loss of predicting.
     pub total: Option<f64>,
@@ -70,11 +70,12 @@ impl Replay {
         // Rows, weight, irreducible and total loss of each cell.
         let mut sums = vec![(0_usize, 0.0, 0.0, 0.0); count];
         let mut all = 0.0;
+        let by = self.best_basis();
         for (row, cell) in found.iter().enumerate() {
             let (sum, weight) = (&mut sums[cell.index()], self.weights[row]);
             sum.0 += 1;
             sum.1 += weight;
-            sum.2 += weight * self.irreducible[row];
+            sum.2 += weight * self.irreducible_at(row, by);
             sum.3 += weight * self.total[row];
             all += weight;
         }
@@ -103,7 +104,11 @@ impl Replay {
                     .filter(|d| d.action() != Action::Undetermined)
                     .map(|d| d.margin())
                     .filter(|margin| margin.is_finite()),
-                held_out: HeldOutCell { rows, irreducible: mean(irreducible), total: mean(total) },
+                held_out: HeldOutCell {
+                    rows,
+                    irreducible: mean(irreducible).filter(|_| self.is_correctable()),
+                    total: mean(total),
+                },
             }
         };
         Ok(sums.iter().enumerate().map(summary).collect())
