@@ -225,7 +225,7 @@
       hidden = hidden || text === null;
       if (text !== null) node.textContent = text;
     }
-    if ($("next-remark")) $("next-remark").textContent = hidden ? "The next command is shown at the prices of the report only." : nextRemark;
+    if ($("next-remark")) $("next-remark").textContent = hidden ? "The next command is shown for the report’s loss only, at prices that a command can state." : nextRemark;
   }
   const nextRemark = $("next-remark") ? $("next-remark").textContent : "";
   // A copy button per command.
@@ -381,7 +381,8 @@
     $("abstain").max = g.abstain_prices.length - 1;
     $("route").value = state.moved < 0 ? state.route : together.own[0];
     $("abstain").value = state.abstain;
-    say($("route"), $("route-out"), together.route_prices[$("route").value]);
+    if (state.moved < 0) say($("route"), $("route-out"), together.route_prices[$("route").value]);
+    else { const text = "one price is changed below"; $("route-out").textContent = text; $("route").setAttribute("aria-valuetext", text); }
     say($("abstain"), $("abstain-out"), g.abstain_prices[state.abstain]);
     $("route-label").textContent = several ? "All prices of routing, in proportion; " + short(together.route, 24) + ":" : "Price of routing" + (data.task.routes.length ? " to " + short(together.route, 24) : "");
     data.task.routes.forEach((_, i) => {
@@ -465,7 +466,7 @@
   const error = data.calibration_error;
   if (error) {
     const list = html("dl");
-    for (const [name, value] of [["distance (W1)", error.raw], ["floor: what chance alone gives", error.floor], ["debiased: root of W1² less floor², over cells; zero: no more than chance", error.debiased], ["largest entropy gap of a cell", error.irreducible_gap], ["regret bound: the largest regret on these rows, at any prices", error.regret_bound]])
+    for (const [name, value] of [["distance (W1)", error.raw], ["floor: what chance alone gives", error.floor], ["debiased: root of the mean of W1² − floor² over cells; zero: no more than chance", error.debiased], ["largest error of a cell’s irreducible loss", error.irreducible_gap], ["regret bound: the largest regret on these rows, at any prices", error.regret_bound]])
       if (value !== null) list.append(html("dt", {}, name), html("dd", {}, num(value)));
     list.append(html("dt", {}, "traffic covered"), html("dd", {}, pct(error.covered)));
     $("calibration").replaceChildren(list);

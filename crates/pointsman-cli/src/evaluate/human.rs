@@ -238,8 +238,8 @@ fn print_calibration_error(out: &mut impl Write, error: &CalibrationError, repor
     };
     line("W1", error.raw, format!("mean over cells, covering {} of the rows", percent(error.covered)));
     line("floor", error.floor, "what chance alone gives with this number of rows".into());
-    line("debiased", error.debiased, "root of W1² less floor² over cells; zero is no more than chance".into());
-    line("entropy gap", error.irreducible_gap, format!("largest error of a cell's irreducible loss, in {unit}"));
+    line("debiased", error.debiased, "root of the mean of W1² − floor² over cells; zero is no more than chance".into());
+    line("irreducible gap", error.irreducible_gap, format!("largest error of a cell's irreducible loss, in {unit}"));
     if let Some(bound) = error.regret_bound {
         let remark = "largest regret on these rows against the best action per cell, at any prices".to_owned();
         line("regret bound", bound, remark);
