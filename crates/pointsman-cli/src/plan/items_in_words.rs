@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::human::{cells_in_words, saving_in_words, unpriced_in_words};
+use super::human::{cells_in_words, distinction_in_words, saving_in_words, unpriced_in_words};
 use super::items::{ListedCell, ListedItems};
 use crate::args::{PlanArgs, VotesArgs};
 use crate::flags::{self, shell_quoted};
@@ -181,15 +181,17 @@ fn cost_and_saving(listed: &ListedItems, args: &PlanArgs, unit: &str) -> String 
     let worth = Some([listed.worth, listed.worth_error]).filter(|[worth, _]| *worth > 0.0);
     match (cost, worth, args.traffic.zip(listed.saving(args))) {
         (Some(cost), Some(_), Some((traffic, [saving, error]))) => format!(
-            " Those listed cost {cost} and are expected to save {} over {} queries, in {unit}.",
+            " Those listed cost {cost} and are expected to save {} over {} queries, in {unit}{}.",
             saving_in_words(saving, error),
-            count(traffic as usize)
+            count(traffic as usize),
+            distinction_in_words(saving, error)
         ),
         (cost, Some([worth, error]), _) => {
             let cost = cost.map_or(String::new(), |cost| format!(" cost {cost} {unit} and"));
             format!(
-                " Those listed{cost} are expected to save {} {unit} per thousand queries, the sum of their column worth.{}",
+                " Those listed{cost} are expected to save {} {unit} per thousand queries, the sum of their column worth{}.{}",
                 saving_in_words(worth, error),
+                distinction_in_words(worth, error),
                 unpriced_in_words(args)
             )
         }

@@ -6,6 +6,7 @@ use pointsman::policy::Promise;
 use serde::Serialize;
 
 use super::buying::Buying;
+use super::human::bias_of_worth;
 use super::items::ListedItems;
 use super::way::Way;
 use super::{FIRST_CELLS, ranked};
@@ -24,6 +25,8 @@ pub(super) struct Report {
     /// Coarser partitions that would make more actions certain: a forecast. Only if most of the traffic is undetermined.
     #[serde(skip_serializing_if = "Option::is_none")]
     coarser: Option<Coarser>,
+    /// How worth is biased, as far as simulations show; null where they show no bias.
+    bias_of_worth: Option<&'static str>,
     /// The expected cost of the policy now; null if labels give only bounds.
     promise: Option<Promise>,
     /// The labels that are expected to save more than they cost; only with a price and traffic, or a largest number of labels.
@@ -208,6 +211,7 @@ pub(super) fn report(
             share: all.share,
         }),
         coarser: coarser.and_then(Coarser::new),
+        bias_of_worth: bias_of_worth(found, router),
         promise: found.promise.clone(),
         purchase: buying.purchase(found).map(|bought| PurchaseReport {
             label_price: args.label_price,

@@ -227,7 +227,7 @@ pub(crate) fn coarser_cells(found: &CoarserCells, now: Option<&Promise>, unit: &
         return match found.tried.as_slice() {
             [] => "There are no coarser cells to try: more items with labels are needed.".to_owned(),
             tried => format!(
-                "Coarser cells ({}) would not make more of it certain: more items with labels are needed.",
+                "Coarser cells ({}) would not make more of the traffic certain: more items with labels are needed.",
                 tried.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
             ),
         };

@@ -108,7 +108,7 @@ fn labels_of_unknown_price_are_not_said_to_pay() {
         let (Some(worth), Some(error)) = (bought[worth].as_f64(), bought[format!("{worth}_error")].as_f64()) else {
             continue;
         };
-        if worth == 0.0 {
+        if worth == 0.0 || found["begin_with"].is_null() {
             continue;
         }
         assert!(text.contains("Nobody can say whether that pays") && text.contains("--label-price X"), "{text}");
@@ -159,7 +159,8 @@ fn both_lists_together_spend_the_limit_once() {
     let path = folder.path();
     let mut mixed = 0;
     for flags in ["--max-labels 300", "--max-labels 900", "--max-labels 2500", "--max-labels 6000", ""] {
-        let flags = format!("{flags} --max-labels-per-item 6");
+        let flags = format!("--max-labels-per-item 6 {flags}");
+        let flags = flags.trim();
         let found = line(path, &format!("plan router.safetensors {TASK} {flags} --json")).ok().json();
         let present = list(path, &format!("{flags} --items items.csv --annotations labels.csv"));
         let of_present = fs::read_to_string(path.join("list.csv")).unwrap();
@@ -215,4 +216,16 @@ fn plans_without_certain_cells_say_what_would_make_them_certain() {
     }
     let shown = line(path, &format!("show fine.safetensors {TASK}")).ok().words();
     assert!(shown.contains("more would be certain") || shown.contains("more items with labels are needed"), "{shown}");
+}
+
+/// Worth is not unbiased under every loss, which is said beside it.
+#[test]
+fn plans_say_how_worth_is_biased() {
+    let (folder, _) = first_round();
+    let path = folder.path();
+    for (loss, is_biased) in [("brier", false), ("zero-one", true)] {
+        let plan = format!("plan router.safetensors --loss {loss} --route expert=0.12");
+        assert_eq!(line(path, &plan).ok().words().contains("worth is less exact"), is_biased, "{loss}");
+        assert_eq!(line(path, &format!("{plan} --json")).ok().json()["bias_of_worth"].is_string(), is_biased, "{loss}");
+    }
 }

@@ -100,19 +100,30 @@ impl FutureDifferences {
         prior: &DifferencePrior,
     ) -> LaterAdvantage {
         let pair = taken * self.actions + other;
-        let (variance, deviation) = (prior.variance(taken, other), self.moments(pair).1.sqrt());
-        let trust = variance / (variance + self.errors[pair].powi(2));
-        let left = trust * self.errors[pair].powi(2);
+        let (variance, moved) = (prior.variance(taken, other), self.moments(pair).1);
         match prior.mean_of_all_cells(taken, other) {
-            Some(expected) => LaterAdvantage {
-                mean: ahead + self.shrinkage[pair] * (expected - ahead),
-                deviation,
-                trust,
-                prior_mean: expected,
-                left,
-            },
+            Some(expected) => {
+                // The draws are those of the certificate's statistics before they were shrunk, the errors those of the policy's estimates.
+                let scale = prior.scale(taken, other).powi(2);
+                let step = scale * moved / (1.0 - self.shrinkage[pair]).max(f64::MIN_POSITIVE);
+                let error = scale * self.errors[pair].powi(2);
+                let shrinkage = step / (step + variance + error);
+                let trust = variance / (variance + error);
+                LaterAdvantage {
+                    mean: ahead + shrinkage * (expected - ahead),
+                    deviation: (step * (1.0 - shrinkage)).sqrt(),
+                    trust,
+                    prior_mean: expected,
+                    left: trust * error,
+                }
+            }
             // The policy's estimates combine the prior with the rows already, now and later.
-            None => LaterAdvantage { mean: ahead, deviation: trust * deviation, trust: 1.0, prior_mean: 0.0, left },
+            None => {
+                let error = self.errors[pair].powi(2);
+                let trust = variance / (variance + error);
+                let deviation = trust * moved.sqrt();
+                LaterAdvantage { mean: ahead, deviation, trust: 1.0, prior_mean: 0.0, left: trust * error }
+            }
         }
     }
 

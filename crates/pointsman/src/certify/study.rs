@@ -79,8 +79,14 @@ impl Router {
             })
         };
         let studies: Vec<Study<'_>> = filled.par_iter().filter_map(study).collect();
-        let known: Vec<Known<'_>> =
-            studies.iter().filter_map(|study| Some((study.forecast.as_ref()?, study.differences()))).collect();
+        let variances = policy.variances_of_differences();
+        let known: Vec<Known<'_>> = studies
+            .iter()
+            .filter_map(|study| {
+                let variances = variances[study.cell().index()].as_deref();
+                Some(Known { forecast: study.forecast.as_ref()?, estimates: study.differences(), variances })
+            })
+            .collect();
         let prior = DifferencePrior::fit(&known, task.actions(), self.cells().pooled_groups().is_some());
         let open = |study: &&Study<'_>| !judgement.cells[study.cell().index()].certain;
         let budget = match policy.task().limit() {
