@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use pointsman::certify::{AllLosses, CoarserCells, Interval, Judgement, Together};
+use pointsman::certify::{AllLosses, CoarserCells, CoarserPartition, Interval, Judgement, Together};
 use pointsman::task::Named;
 use pointsman::{CellId, Certificate, Policy, Router, Task};
 use serde::Serialize;
@@ -18,12 +18,23 @@ pub(crate) struct Certified {
     pub(crate) tasks: usize,
     /// Bounds for every proper loss at once, for the cells that have them.
     pub(crate) all_losses: Vec<Option<AllLosses>>,
-    /// Coarser cells, if few of these have a certain action.
+    /// Coarser cells that are better certified, if few of these have a certain action.
     pub(crate) coarser: Option<CoarserCells>,
 }
 
 /// Coarser cells are tried if the action is certain for less than this share of the traffic.
 const MAX_CERTAIN_TO_TRY_COARSER: f64 = 0.5;
+
+/// The coarser cells that are better certified; `None` if most actions are certain already. There may be none.
+pub(crate) fn coarser_cells(
+    router: &Router,
+    task: &Task,
+    judgement: &Judgement,
+    confidence: f64,
+) -> pointsman::Result<Option<CoarserCells>> {
+    let is_tried = judgement.certain < MAX_CERTAIN_TO_TRY_COARSER;
+    is_tried.then(|| router.coarser_cells(task, confidence)).transpose()
+}
 
 /// Bounds for the policy as a whole, as scripts read them.
 #[derive(Debug, Serialize)]
@@ -41,10 +52,25 @@ pub(crate) struct PolicyBounds {
 }
 
 #[derive(Debug, Serialize)]
-struct Coarser {
+pub(crate) struct Coarser {
     /// The confidence to certify the chosen partition with.
     confidence: f64,
     partitions: Vec<CoarserCandidate>,
+}
+
+impl Coarser {
+    /// `None` if no coarser cells are better certified.
+    pub(crate) fn new(found: &CoarserCells) -> Option<Self> {
+        let candidate = |one: &CoarserPartition| CoarserCandidate {
+            partition: one.partition.to_string(),
+            cells: one.cells,
+            certain_share: one.certain,
+            regret_bound: one.regret_bound,
+            promise: one.promise.clone(),
+        };
+        let partitions: Vec<CoarserCandidate> = found.partitions.iter().map(candidate).collect();
+        (!partitions.is_empty()).then_some(Self { confidence: found.confidence, partitions })
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -102,12 +128,7 @@ impl Certified {
             router.certify_together(&tasks, confidence).map_err(|error| in_router(error, path))?;
         let judge = |(certificate, policy): (Certificate, &Policy)| {
             let judgement = certificate.judge(policy)?;
-            let coarser = match judgement.certain < MAX_CERTAIN_TO_TRY_COARSER {
-                true => {
-                    Some(router.coarser_cells(policy.task(), confidence)?).filter(|found| !found.partitions.is_empty())
-                }
-                false => None,
-            };
+            let coarser = coarser_cells(router, policy.task(), &judgement, confidence)?;
             Ok(Self { certificate, judgement, tasks: tasks.len(), all_losses: all_losses.clone(), coarser })
         };
         certificates.into_iter().zip(policies).map(judge).collect()
@@ -120,20 +141,7 @@ impl Certified {
             regret_bound: self.judgement.regret_bound,
             certain_share: self.judgement.certain,
             certified_floor: self.certificate.loss().floor(),
-            coarser: self.coarser.as_ref().map(|found| Coarser {
-                confidence: found.confidence,
-                partitions: found
-                    .partitions
-                    .iter()
-                    .map(|one| CoarserCandidate {
-                        partition: one.partition.to_string(),
-                        cells: one.cells,
-                        certain_share: one.certain,
-                        regret_bound: one.regret_bound,
-                        promise: one.promise.clone(),
-                    })
-                    .collect(),
-            }),
+            coarser: self.coarser.as_ref().and_then(Coarser::new),
         }
     }
 

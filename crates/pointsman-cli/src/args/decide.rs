@@ -101,6 +101,25 @@ pub(crate) enum Keep {
     All,
 }
 
+/// The labels that a plan recommends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OnlyLabels {
+    /// Labels on items that the router does not have
+    NewItems,
+    /// More labels on items that the router has
+    PresentItems,
+}
+
+impl OnlyLabels {
+    /// As one types it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::NewItems => "new-items",
+            Self::PresentItems => "present-items",
+        }
+    }
+}
+
 #[derive(Debug, Args)]
 #[command(after_help = format!("{TASK_HELP}
 
@@ -109,7 +128,8 @@ in about three of four cases. Worth is what they are expected to save per \
 thousand queries like the calibration rows.
 
 If the table of --items has votes, its items get more labels; without votes its \
-items are new. Items that have labels, in --annotations or in the router, are \
+items are new. Each list has its part of what is recommended, so that both \
+together are bought once; --only recommends labels of one kind. Items that have labels, in --annotations or in the router, are \
 not listed as new.
 
 Examples:
@@ -143,6 +163,9 @@ pub(crate) struct PlanArgs {
     /// otherwise any]
     #[arg(long, value_name = "N")]
     pub(crate) max_labels_per_item: Option<usize>,
+    /// Recommend no other labels than these [default: new items and more labels on the router's items, in each cell the cheaper ones]
+    #[arg(long, value_name = "WHICH")]
+    pub(crate) only: Option<OnlyLabels>,
     /// Items that can be labelled, with ids: the calibration table for more labels per item, or a table without votes for new items
     #[arg(long, value_name = "TABLE", value_hint = ValueHint::FilePath)]
     pub(crate) items: Option<PathBuf>,

@@ -21,7 +21,7 @@ pub(crate) use client::{
     AdminLogArgs, ClientArgs, DecisionsCommand, DeploymentsCommand, ExportArgs, ModeArg, VersionsCommand,
 };
 pub(crate) use compile::CompileArgs;
-pub(crate) use decide::{DecideArgs, Keep, PlanArgs};
+pub(crate) use decide::{DecideArgs, Keep, OnlyLabels, PlanArgs};
 pub(crate) use evaluate::{CompareArgs, DiagnoseArgs, EvaluateArgs};
 pub(crate) use inspect::{CheckArgs, ShowArgs, SortKey};
 pub(crate) use serve::{BackupArgs, KeysCommand, LogFormat, ServeArgs, ServiceArgs};

@@ -1,23 +1,26 @@
 //! Which of the labels offered to buy.
 
+use std::collections::HashMap;
+
+use pointsman::CellId;
 use pointsman::certify::{Offer, Plan, Purchase};
 
-use crate::args::PlanArgs;
+use crate::args::{OnlyLabels, PlanArgs};
 
 /// The queries over which savings are summed if the traffic is unknown: savings are stated per thousand.
 const QUERIES_IF_UNKNOWN: f64 = 1000.0;
 
 /// The labels that can be bought, and how many.
+///
+/// A recommendation has each label once: those on new items and those on the router's items are parts of it, and so are the lists of both.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Buying<'a> {
     args: &'a PlanArgs,
-    /// Whether the items to choose from have votes, so that they get more labels; `None` if they are not known.
-    have_votes: Option<bool>,
 }
 
 impl<'a> Buying<'a> {
-    pub(super) fn new(args: &'a PlanArgs, have_votes: Option<bool>) -> Self {
-        Self { args, have_votes }
+    pub(super) fn new(args: &'a PlanArgs) -> Self {
+        Self { args }
     }
 
     /// The largest number of labels to buy, if there is one.
@@ -32,10 +35,10 @@ impl<'a> Buying<'a> {
     }
 
     fn can_be_bought(&self, offer: &Offer) -> bool {
-        match self.have_votes {
+        match self.args.only {
             None => true,
-            Some(true) => offer.more_labels.is_some(),
-            Some(false) => offer.more_items.is_some(),
+            Some(OnlyLabels::NewItems) => offer.more_items.is_some(),
+            Some(OnlyLabels::PresentItems) => offer.more_labels.is_some(),
         }
     }
 
@@ -48,13 +51,35 @@ impl<'a> Buying<'a> {
         }
     }
 
-    /// The labels to list items for. A largest number of labels ends the list, which begins with the items that are worth most.
-    pub(super) fn offers(&self, found: &Plan) -> Vec<Offer> {
-        let ((price, queries), can_be_bought) = (self.prices(), |offer: &Offer| self.can_be_bought(offer));
-        match (self.is_priced(), self.most_labels()) {
-            (true, _) => found.purchase_of(price, queries, can_be_bought).offers,
-            (false, Some(_)) => found.purchase_within(usize::MAX, price, queries, can_be_bought).offers,
-            (false, None) => found.asked_of(can_be_bought),
+    /// The recommended labels, at most one offer per cell: the purchase or, without one, those that the plan asks for.
+    pub(super) fn recommended(&self, found: &Plan) -> Vec<Offer> {
+        self.purchase(found).map_or_else(|| found.asked_of(|offer| self.can_be_bought(offer)), |bought| bought.offers)
+    }
+
+    /// The recommended labels of one kind, on new items or on the router's. New items are those of a table with some number of items in each
+    /// cell: if it has too few, the rest of the largest number of labels goes to other cells.
+    pub(super) fn list(
+        &self,
+        found: &Plan,
+        recommended: &[Offer],
+        new_in_table: Option<&HashMap<CellId, usize>>,
+    ) -> Vec<Offer> {
+        let (new, present): (Vec<Offer>, Vec<Offer>) =
+            recommended.iter().cloned().partition(|offer| offer.more_items.is_some());
+        match (new_in_table, self.most_labels()) {
+            (None, _) => present,
+            (Some(_), None) => new,
+            (Some(available), Some(most)) => {
+                let left = most.saturating_sub(present.iter().map(|offer| offer.labels).sum());
+                let is_new = |offer: &Offer| {
+                    offer.more_items.is_some() && present.iter().all(|present| present.cell != offer.cell)
+                };
+                let (price, queries) = self.prices();
+                let available = found.with_items_available(|cell| available.get(&cell).copied().unwrap_or(0));
+                available
+                    .purchase_within(left, price, queries, |offer| is_new(offer) && self.can_be_bought(offer))
+                    .offers
+            }
         }
     }
 

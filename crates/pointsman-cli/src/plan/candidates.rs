@@ -32,6 +32,8 @@ impl Candidates {
     pub(super) fn read(args: &PlanArgs, router: &Router, path: &Path) -> anyhow::Result<Self> {
         let mut options = input::read_options(&args.reading, Some(&args.votes), Need::VotesIfAny)?;
         options.classes = Some(router.classes().to_vec());
+        // A list of items names them.
+        options.need_ids = args.output.is_some();
         let frame = input::read_frame(path, &options)?;
         input::check_classes(router, frame.table.classes(), path)?;
         if !frame.table.has_votes() {
@@ -59,6 +61,7 @@ impl Candidates {
             warn_all(missing_columns(router, &frame, path));
             options = input::read_options(&args.reading, None, Need::Predictions)?;
             options.classes = Some(router.classes().to_vec());
+            options.need_ids = args.output.is_some();
             let annotators = frame.annotations.as_ref().map(|annotations| annotations.names().len());
             let candidates = Self::new_items(router, input::read_frame(path, &options)?, frame.ids)?;
             return Ok(Self { annotators, ..candidates });

@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use pointsman::certify::{CellPlan, Offer, Plan, Purchase};
-use pointsman::{CellId, Router};
+use pointsman::certify::{CellPlan, CoarserCells, FirstCells, Offer, Plan, Purchase, is_distinct};
+use pointsman::{CellId, Partition, Router};
 
 use super::buying::Buying;
 use super::items::ListedItems;
@@ -29,6 +29,7 @@ pub(super) fn print(
     unit: &str,
     (args, buying): (&PlanArgs, Buying<'_>),
     listed: Option<&ListedItems>,
+    coarser: Option<&CoarserCells>,
 ) -> io::Result<()> {
     let confidence = level(found.certificate.confidence());
     if let Some(promise) = &found.promise {
@@ -51,9 +52,28 @@ pub(super) fn print(
         paragraph(&mut *out, 2, &advice(router, found, unit, args, buying))?;
         writeln!(out)?;
     }
+    if let Some(coarser) = coarser {
+        paragraph(&mut *out, 2, &certainty_in_words(found, coarser, unit))?;
+        writeln!(out)?;
+    }
     print_cells(out, router, found, buying)?;
     writeln!(out)?;
-    print_legend(out, found, unit)
+    print_legend(out, found, unit)?;
+    bias_of_worth(found, router).map_or(Ok(()), |text| paragraph(out, 2, &format!("{DIM}{text}{DIM:#}")))
+}
+
+/// How worth is biased, as far as simulations show; `None` where they show no bias.
+pub(super) fn bias_of_worth(found: &Plan, router: &Router) -> Option<&'static str> {
+    const WITHOUT_KINKS: [&str; 3] = ["brier", "cross-entropy", "spherical"];
+    if !WITHOUT_KINKS.contains(&found.certificate.loss().to_string().as_str()) {
+        return Some(
+            "Under losses with kinks, such as zero-one, worth is less exact: in simulations more labels on the router's items saved about \
+             twice their worth on average and new items about theirs, and both were off by 1.3 to 1.7 times ± s.e.",
+        );
+    }
+    (*router.partition() == Partition::pooled()).then_some(
+        "With pooled cells, worth under a budget is too small: in simulations labels could save two to seven times as much on average.",
+    )
 }
 
 fn print_cells(out: &mut impl Write, router: &Router, found: &Plan, buying: Buying<'_>) -> io::Result<()> {
@@ -61,7 +81,7 @@ fn print_cells(out: &mut impl Write, router: &Router, found: &Plan, buying: Buyi
     let (worth, at_stake) = (digits(|plan| plan.worth), digits(|plan| plan.at_stake));
     let margin = decimals(found.cells.iter().filter_map(|plan| plan.margin)).min(4);
     let mut grid = Grid::new().number("cell").text("name").number("share").text("action").text("rival");
-    grid = grid.numbers(["margin", "worth", "at stake"]);
+    grid = grid.numbers(["margin", "worth", "± s.e.", "at stake"]);
     grid = grid.numbers(["labels per item", "more items"]).number("labels").text("then");
     for plan in ranked(found, buying) {
         let offer = plan.asked();
@@ -78,6 +98,7 @@ fn print_cells(out: &mut impl Write, router: &Router, found: &Plan, buying: Buyi
             (plan.rival.clone(), style::action_named(&plan.rival)),
             (maybe(plan.margin, margin), PLAIN),
             (offer.as_ref().map_or("–".to_owned(), |offer| rounded(offer.worth, worth)), BOLD),
+            (offer.as_ref().map_or("–".to_owned(), |offer| rounded(offer.worth_error, worth)), PLAIN),
             (rounded(plan.at_stake, at_stake), PLAIN),
             (about(more_labels), PLAIN),
             (about(more_items), PLAIN),
@@ -109,6 +130,7 @@ fn print_legend(out: &mut impl Write, found: &Plan, unit: &str) -> io::Result<()
     line("rival", "the action that might be better")?;
     line("margin", &format!("by how much less per query the action is estimated to cost than the rival, in {unit}"))?;
     line("worth", &format!("what the labels are expected to save per thousand queries, in {unit}"))?;
+    line("± s.e.", "its standard error: labels save nothing unless they change the action")?;
     line("at stake", &format!("the most that the action may cost above the best per thousand queries, in {unit}"))?;
     line("labels per item", "about how many more on each of its items make it certain in three of four cases")?;
     line(
@@ -141,31 +163,74 @@ fn print_legend(out: &mut impl Write, found: &Plan, unit: &str) -> io::Result<()
     Ok(())
 }
 
+/// What would make more actions certain, if few are: labels, or coarser cells.
+fn certainty_in_words(found: &Plan, coarser: &CoarserCells, unit: &str) -> String {
+    let labels =
+        found.to_certainty().map_or("No reasonable number of labels makes a cell certain.".to_owned(), |all| {
+            format!(
+                "To make actions certain: about {} for {} ({} of traffic), each in three of four cases.",
+                counted(all.labels, "label", "labels"),
+                cells_in_words(&all.cells),
+                percent(all.share)
+            )
+        });
+    format!("{labels} {}", words::policy::coarser_cells(coarser, found.promise.as_ref(), unit))
+}
+
 /// Advice on the labels to buy, in a sentence or two.
 fn advice(router: &Router, found: &Plan, unit: &str, args: &PlanArgs, buying: Buying<'_>) -> String {
     let Some(first) = found.begin_with(FIRST_CELLS) else { return advice_without_worth(found, args) };
-    if let Some(bought) = buying.purchase(found) {
-        return match (args.traffic.filter(|_| buying.is_priced()), buying.most_labels()) {
-            (Some(traffic), None) => advice_on_purchase((router, found), &bought, traffic, unit, args),
-            (traffic, most) => advice_within((router, found), &bought, (most.unwrap_or(0), traffic), unit, args),
-        };
+    match buying.purchase(found) {
+        Some(bought) if buying.is_priced() => advice_on_purchase((router, found), &bought, unit, args, buying),
+        Some(bought) => advice_within((router, found), &bought, unit, args, buying),
+        None => advice_to_begin(found, &first, unit, args),
     }
-    let mut text = format!(
-        "Begin with {}: about {} labels, worth about {} {unit} per thousand queries.{}",
-        cells_in_words(&first.cells),
-        count(first.labels),
-        short(first.worth),
-        uncertain_in_words(found, &first.cells)
+}
+
+/// The advice if neither the prices nor a largest number of labels are known.
+fn advice_to_begin(found: &Plan, first: &FirstCells, unit: &str, args: &PlanArgs) -> String {
+    let (cells, labels) = (cells_in_words(&first.cells), counted(first.labels, "label", "labels"));
+    let worth = format!(
+        "{} {unit} per thousand queries{}",
+        saving_in_words(first.worth, first.worth_error),
+        distinction_in_words(first.worth, first.worth_error)
     );
-    text += &match args.label_price.and_then(|price| Some((first.price(price), first.pays_after(price)?))) {
+    let begin = match first.is_distinct() {
+        true => format!("Begin with {cells}: about {labels}, worth {worth}."),
+        false => format!("The best labels, if you buy them anyway: about {labels} in {cells}, worth {worth}."),
+    };
+    let pays = match args.label_price.and_then(|price| Some((first.price(price), first.pays_after(price)?))) {
         Some((price, queries)) => format!(
             " These labels cost {} and have paid for themselves after {}; with --traffic N, plan says whether that is worth it.",
             short(price),
             queries_in_words(queries)
         ),
-        None => " With --label-price X and --traffic N, plan says whether that is worth it.".to_owned(),
+        None => unpriced_in_words(args).to_owned(),
     };
-    text
+    begin + &uncertain_in_words(found, &first.cells) + &pays
+}
+
+/// An expected saving with its standard error.
+pub(super) fn saving_in_words(saving: f64, error: f64) -> String {
+    let digits = decimals([saving, error]).saturating_sub(1);
+    format!("{} ± {}", rounded(saving, digits), fixed(error, digits))
+}
+
+/// Whether an expected saving can be distinguished from nothing, as the end of a sentence.
+pub(super) fn distinction_in_words(saving: f64, error: f64) -> &'static str {
+    if is_distinct(saving, error) { "" } else { ", which cannot be distinguished from nothing" }
+}
+
+/// That labels of unknown price cannot be said to pay; empty if the price and the traffic are known.
+pub(super) fn unpriced_in_words(args: &PlanArgs) -> &'static str {
+    match (args.label_price, args.traffic) {
+        (Some(_), Some(_)) => "",
+        (None, None) => {
+            " Nobody can say whether that pays without the price of a label and the number of queries: add --label-price X and --traffic N."
+        }
+        (None, Some(_)) => " Nobody can say whether that pays without the price of a label: add --label-price X.",
+        (Some(_), None) => " Nobody can say whether that pays without the number of queries: add --traffic N.",
+    }
 }
 
 /// The advice if labels are expected to save nothing.
@@ -187,29 +252,32 @@ fn advice_without_worth(found: &Plan, args: &PlanArgs) -> String {
     )
 }
 
-/// The advice if there is a largest number of labels.
+/// The advice if there is a largest number of labels, and nothing by which they must pay.
 fn advice_within(
     (router, found): (&Router, &Plan),
     bought: &Purchase,
-    (most, traffic): (usize, Option<f64>),
     unit: &str,
     args: &PlanArgs,
+    buying: Buying<'_>,
 ) -> String {
-    let most = counted(most, "label", "labels");
+    let most = counted(buying.most_labels().unwrap_or(0), "label", "labels");
     if bought.cells.is_empty() {
-        return format!("Within {most} nothing can be bought that is worth it.");
+        return format!("Within {most} nothing can be bought that is expected to save anything.");
     }
-    let ways: Vec<Way> = bought.offers.iter().map(|offer| Way::new(offer, found, router)).collect();
+    let (ways, list) = ways_in_words((router, found), bought);
+    let best = match bought.is_distinct() {
+        true => format!("Best within {most}: {list}."),
+        false => format!("The best within {most}, if you buy them anyway: {list}."),
+    };
     let cost =
         args.label_price.map_or(String::new(), |price| format!(" cost {} and", short(price * bought.labels as f64)));
-    let queries = traffic.or(args.traffic).map_or("thousand".to_owned(), |traffic| count(traffic as usize));
-    let per = if queries == "thousand" { "per thousand queries".to_owned() } else { format!("over {queries} queries") };
+    let per = args.traffic.map_or("per thousand queries".to_owned(), over_queries);
     format!(
-        "Best within {most}: {} ({}). They{cost} are expected to save {} {per}, in {unit}.{}{}",
-        counted(bought.labels, "label", "labels"),
-        ways.iter().map(Way::in_words).collect::<Vec<_>>().join("; "),
-        short(bought.saving),
+        "{best} They{cost} are expected to save {} {unit} {per}{}.{}{}{}",
+        saving_in_words(bought.saving, bought.saving_error),
+        distinction_in_words(bought.saving, bought.saving_error),
         uncertain_in_words(found, &bought.cells),
+        unpriced_in_words(args),
         annotators_in_words(&ways, args)
     )
 }
@@ -218,31 +286,43 @@ fn advice_within(
 fn advice_on_purchase(
     (router, found): (&Router, &Plan),
     bought: &Purchase,
-    traffic: f64,
     unit: &str,
     args: &PlanArgs,
+    buying: Buying<'_>,
 ) -> String {
-    let queries = count(traffic as usize);
+    let over = over_queries(args.traffic.unwrap_or(0.0));
+    let within =
+        buying.most_labels().map_or(String::new(), |most| format!(" within {}", counted(most, "label", "labels")));
     if bought.cells.is_empty() {
         let pays = |offer: Offer| offer.pays_after(args.label_price?);
         let pays = found.asked().into_iter().filter_map(pays).min_by(f64::total_cmp);
         let from = pays.map_or(String::new(), |pays| {
             format!(" The best of them would have paid for themselves after {}.", queries_in_words(pays))
         });
-        return format!("Not worth it: no labels save over {queries} queries what they cost.{from}");
+        return format!("Not worth it: no labels{within} save {over} what they cost.{from}");
     }
-    let ways: Vec<Way> = bought.offers.iter().map(|offer| Way::new(offer, found, router)).collect();
+    let (ways, list) = ways_in_words((router, found), bought);
+    let rest = if within.is_empty() { "; the rest is not worth it" } else { "" };
     format!(
-        "Worth buying: {} ({}). That costs {} and is expected to save {} over {queries} queries, in {unit}; the rest is \
-         not worth it.{}{}{}",
-        counted(bought.labels, "label", "labels"),
-        ways.iter().map(Way::in_words).collect::<Vec<_>>().join("; "),
+        "Worth buying{within}: {list}. They cost {} and are expected to save {} {unit} {over}{}{rest}.{}{}{}",
         short(bought.cost),
-        short(bought.saving),
+        saving_in_words(bought.saving, bought.saving_error),
+        distinction_in_words(bought.saving, bought.saving_error),
         fewer_in_words(found, bought),
         uncertain_in_words(found, &bought.cells),
         annotators_in_words(&ways, args)
     )
+}
+
+/// What to buy in each cell, and in words.
+fn ways_in_words((router, found): (&Router, &Plan), bought: &Purchase) -> (Vec<Way>, String) {
+    let ways: Vec<Way> = bought.offers.iter().map(|offer| Way::new(offer, found, router)).collect();
+    let each = ways.iter().map(Way::in_words).collect::<Vec<_>>().join("; ");
+    (ways, format!("{} ({each})", counted(bought.labels, "label", "labels")))
+}
+
+fn over_queries(traffic: f64) -> String {
+    format!("over {} queries", count(traffic as usize))
 }
 
 /// How to keep to the annotators there are, if items get more labels than a plan knows annotators for.
@@ -296,24 +376,21 @@ fn uncertain_in_words(found: &Plan, cells: &[CellId]) -> String {
     which[..1].make_ascii_uppercase();
     let are = if uncertain.len() == 1 { "is" } else { "are" };
     format!(
-        " {which} {are} likely to stay undetermined even then: these labels pay because they will probably show the better action, though \
-         they cannot prove it."
+        " {which} {are} likely to stay undetermined even then: labels there may show the better action, but not prove it."
     )
 }
 
 /// Prints the commands that list the items to label, new ones and those that the router has, if labels are worth it.
 pub(super) fn print_next_step(
     out: &mut impl Write,
-    router: &Router,
     found: &Plan,
     args: &PlanArgs,
     buying: Buying<'_>,
 ) -> io::Result<()> {
-    let is_bought = buying.purchase(found).is_none_or(|bought| !bought.cells.is_empty());
-    let is_worth_it = is_bought && found.begin_with(FIRST_CELLS).is_some();
-    if !is_worth_it || is_stream(&args.router) {
-        return Ok(());
-    }
+    let Some(first) = found.begin_with(FIRST_CELLS).filter(|_| !is_stream(&args.router)) else { return Ok(()) };
+    let purchase = buying.purchase(found);
+    let is_distinct =
+        buying.is_priced() || purchase.as_ref().map_or(first.is_distinct(), |bought| bought.is_distinct());
     let flag =
         |name: &str, value: Option<f64>| value.map_or(String::new(), |value| format!(" --{name} {}", plain(value)));
     let most = |name: &str, value: Option<usize>| flag(name, value.map(|value| value as f64));
@@ -321,7 +398,8 @@ pub(super) fn print_next_step(
         + &flag("traffic", args.traffic)
         + &flag("spend", args.spend)
         + &most("max-labels", args.max_labels)
-        + &most("max-labels-per-item", args.max_labels_per_item);
+        + &most("max-labels-per-item", args.max_labels_per_item)
+        + &args.only.map_or(String::new(), |only| format!(" --only {}", only.name()));
     let confidence = flag("confidence", Some(args.confidence).filter(|confidence| *confidence != DEFAULT_CONFIDENCE));
     let list = |items: &str, output: &str| {
         format!(
@@ -331,39 +409,29 @@ pub(super) fn print_next_step(
             flags::layout(&args.reading)
         )
     };
-    let [new, present] = [false, true].map(|have_votes| cells_of(&Buying::new(args, Some(have_votes)).offers(found)));
-    let wanted = cells_with_present_items(router, found, buying);
-    if !wanted.is_empty() {
-        let both: Vec<CellId> = new.iter().copied().filter(|cell| present.contains(cell)).collect();
-        let twice = match both.as_slice() {
-            [] => String::new(),
-            both => format!(
-                " Both lists may name items of {}: each way is enough there, so buy one of the two.",
-                cells_in_words(both)
-            ),
-        };
+    let (new, present): (Vec<Offer>, Vec<Offer>) =
+        buying.recommended(found).into_iter().partition(|offer| offer.more_items.is_some());
+    let next = if is_distinct { "Next" } else { "To buy them anyway" };
+    if !present.is_empty() {
+        let both = if new.is_empty() { "" } else { " It and the list of new items below are bought together." };
         let remark = format!(
-            "Next, for {}, list the items that the router has and that should get more labels, out of the calibration table and its \
-             labels (--annotations FILE if they are in a file of their own).{twice}",
-            cells_in_words(&wanted)
+            "{next}, for {}, list the items that the router has and that should get more labels, out of the calibration table and its \
+             labels (--annotations FILE if they are in a file of their own).{both}",
+            cells_in_words(&cells_of(&present))
         );
         next_step(&mut *out, &remark, &[list("calibration.csv", "more-labels.csv")])?;
     }
     if new.is_empty() {
         return Ok(());
     }
-    let remark = "Next, set a random sample of new items aside for a test, since items that a plan lists are not a random sample. Then \
-                  list the items to label, out of a table of the others, without labels:";
-    next_step(out, remark, &[list("pool.csv", "to-label.csv")])
+    let remark = format!(
+        "{next}, for {}, set a random sample of new items aside for a test, since items that a plan lists are not a random sample. Then \
+         list the items to label, out of a table of the others, without labels:",
+        cells_in_words(&cells_of(&new))
+    );
+    next_step(out, &remark, &[list("pool.csv", "to-label.csv")])
 }
 
 fn cells_of(offers: &[Offer]) -> Vec<CellId> {
     offers.iter().map(|offer| offer.cell).collect()
-}
-
-/// The cells whose labels are cheaper on items that the router has than on new ones.
-fn cells_with_present_items(router: &Router, found: &Plan, buying: Buying<'_>) -> Vec<CellId> {
-    let offers = buying.purchase(found).map_or_else(|| found.asked(), |bought| bought.offers);
-    let on_present = |offer: &&Offer| Way::new(offer, found, router).more_labels_per_item().is_some();
-    offers.iter().filter(on_present).map(|offer| offer.cell).collect()
 }

@@ -1,9 +1,10 @@
 //! The items of a table to label.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use anyhow::bail;
-use pointsman::certify::{ItemToLabel, Plan};
+use pointsman::certify::{ItemToLabel, Offer, Plan};
 use pointsman::{CellId, Router};
 use pointsman_table::{Column, ColumnKind, Frame, TableWriter};
 
@@ -34,10 +35,16 @@ pub(super) struct ListedItems {
     pub(super) missing: usize,
     /// The cells that the plan recommends such labels for, but of which the table has no items that it can use.
     pub(super) cells_without_items: Vec<CellId>,
-    /// The cells for which the plan recommends labels of the other kind only: on new items, or on those that the router has.
+    /// The cells for which the plan recommends labels of the other kind: on new items, or on those that the router has.
     pub(super) cells_of_other_way: Vec<CellId>,
+    /// The number of those labels.
+    pub(super) labels_of_other_way: usize,
+    /// The number of annotators, if they are named.
+    pub(super) annotators: Option<usize>,
     /// The expected saving per thousand queries.
     pub(super) worth: f64,
+    /// Its standard error.
+    pub(super) worth_error: f64,
     /// The number of items and of labels of each cell, in the order of the list.
     pub(super) cells: Vec<ListedCell>,
     /// The flags that calibrate with the router's partition again.
@@ -50,9 +57,9 @@ impl ListedItems {
         args.label_price.map(|price| price * self.labels as f64)
     }
 
-    /// The expected saving over the traffic, if that is known.
-    pub(super) fn saving(&self, args: &PlanArgs) -> Option<f64> {
-        args.traffic.map(|traffic| self.worth / 1000.0 * traffic)
+    /// The expected saving over the traffic and its standard error, if the traffic is known.
+    pub(super) fn saving(&self, args: &PlanArgs) -> Option<[f64; 2]> {
+        args.traffic.map(|traffic| [self.worth, self.worth_error].map(|worth| worth / 1000.0 * traffic))
     }
 }
 
@@ -91,26 +98,19 @@ pub(super) fn list(
     buying: Buying<'_>,
 ) -> anyhow::Result<ListedItems> {
     let Candidates { frame, have_votes, .. } = candidates;
-    let (have_votes, offers) = (*have_votes, buying.offers(found));
-    // Also those whose labels are to be bought in another way than this table allows.
-    let recommended = Buying::new(args, None).offers(found);
-    let cells = recommended.iter().map(|offer| offer.cell);
-    let (mut cells_without_items, cells_of_other_way): (Vec<CellId>, Vec<CellId>) =
-        cells.partition(|cell| offers.iter().any(|offer| offer.cell == *cell));
-    let mut items = found.items_of(router, &frame.table, &offers).map_err(|error| errors::in_rows(error, frame))?;
-    cells_without_items.retain(|cell| !items.iter().any(|item| item.cell == *cell));
-    let missing = if have_votes { 0 } else { found.items_missing(&items, &offers) };
-    if let Some(mut left) = buying.most_labels() {
-        let mut fits = |labels: usize| match left.checked_sub(labels) {
-            Some(rest) => {
-                left = rest;
-                true
-            }
-            None => false,
-        };
-        let listed = items.iter().take_while(|item| fits(item.labels)).count();
-        items.truncate(listed);
+    let have_votes = *have_votes;
+    let mut new_in_table = HashMap::new();
+    for cell in router.find_cells(&frame.table).map_err(|error| errors::in_rows(error, frame))? {
+        *new_in_table.entry(cell).or_default() += 1;
     }
+    let recommended = buying.recommended(found);
+    let offers = buying.list(found, &recommended, (!have_votes).then_some(&new_in_table));
+    let is_of_other_way = |offer: &&Offer| offer.more_labels.is_some() != have_votes;
+    let (of_other_way, of_this_way): (Vec<&Offer>, Vec<&Offer>) = recommended.iter().partition(is_of_other_way);
+    let items = found.items_of(router, &frame.table, &offers).map_err(|error| errors::in_rows(error, frame))?;
+    let is_listed = |offer: &&&Offer| items.iter().any(|item| item.cell == offer.cell);
+    let cells_without_items = of_this_way.iter().filter(|offer| !is_listed(offer)).map(|offer| offer.cell).collect();
+    let missing = if have_votes { 0 } else { found.items_missing(&items, &offers) };
     warn_all(too_few_annotators(frame, &items));
     if let Some(output) = &args.output {
         let path = args.items.as_deref().unwrap_or(Path::new(""));
@@ -126,9 +126,12 @@ pub(super) fn list(
         not_of_router: candidates.not_of_router,
         rows_elsewhere: candidates.rows_elsewhere,
         cells_without_items,
-        cells_of_other_way,
-        missing: if buying.most_labels().is_some() { 0 } else { missing },
+        cells_of_other_way: of_other_way.iter().map(|offer| offer.cell).collect(),
+        labels_of_other_way: of_other_way.iter().map(|offer| offer.labels).sum(),
+        annotators: candidates.annotators,
+        missing,
         worth: found.worth_of_listed(&items),
+        worth_error: found.error_of_listed(&items, &offers),
         cells: ListedCell::all(&items),
         partition: format!(" --partition {}{served}", shell_quoted_text(&router.partition().to_string())),
     })

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::human::cells_in_words;
+use super::human::{cells_in_words, distinction_in_words, saving_in_words, unpriced_in_words};
 use super::items::{ListedCell, ListedItems};
 use crate::args::{PlanArgs, VotesArgs};
 use crate::flags::{self, shell_quoted};
@@ -88,7 +88,7 @@ fn in_words(listed: &ListedItems, args: &PlanArgs, unit: &str) -> String {
             let cells = cells_in_words(&listed.cells_without_items);
             text += &format!(" None are listed for {cells}: the table has no items there that the plan can use.");
         }
-        text += &other_way_in_words(listed);
+        text += &other_way_in_words(listed, args);
     }
     if listed.not_of_router > 0 {
         text += &format!(
@@ -101,21 +101,30 @@ fn in_words(listed: &ListedItems, args: &PlanArgs, unit: &str) -> String {
 }
 
 /// The cells whose labels are to be bought in the other way than this table allows, and how to list them; empty if there are none.
-fn other_way_in_words(listed: &ListedItems) -> String {
+fn other_way_in_words(listed: &ListedItems, args: &PlanArgs) -> String {
     if listed.cells_of_other_way.is_empty() {
         return String::new();
     }
     let cells = cells_in_words(&listed.cells_of_other_way);
-    match listed.have_votes {
-        true => format!(
-            " None are listed for {cells}: new items are recommended there, not more labels per item; list them with --items and a table \
-             without votes."
-        ),
-        false => format!(
-            " None are listed for {cells}: more labels on items that the router has are recommended there, not new items; list them with \
-             --items and the calibration table with its labels."
-        ),
-    }
+    let labels = counted(listed.labels_of_other_way, "label", "labels");
+    let (way, table) = match listed.have_votes {
+        true => ("on new items", "a table without votes"),
+        false => ("on items that the router has", "the calibration table with its labels"),
+    };
+    // Another limit would give the other list another part.
+    let annotators = listed.annotators.filter(|_| args.max_labels_per_item.is_none());
+    let same = annotators.map_or(String::new(), |most| format!(", and --max-labels-per-item {most} as here"));
+    let limit = if args.max_labels.is_some() || args.spend.is_some() { ", within the limit" } else { "" };
+    format!(
+        " None are listed for {cells}: {labels} {way} are recommended there; list them with --items and {table}{same}. Both lists together are what \
+         is recommended{limit}; to buy labels of this kind only, add --only {}.",
+        only_this_kind(listed)
+    )
+}
+
+/// The value of `--only` for labels as in this list.
+fn only_this_kind(listed: &ListedItems) -> &'static str {
+    if listed.have_votes { "present-items" } else { "new-items" }
 }
 
 /// The items listed of a cell, as in "cell 3: 40 items with 2 labels each".
@@ -132,18 +141,23 @@ fn cell_in_words(of: &ListedCell, have_votes: bool) -> String {
 /// Why no items are listed.
 fn reason_for_none(listed: &ListedItems, args: &PlanArgs) -> String {
     let is_priced = args.label_price.is_some() && args.traffic.is_some();
+    if listed.cells_without_items.is_empty() && !listed.cells_of_other_way.is_empty() {
+        let cells = cells_in_words(&listed.cells_of_other_way);
+        let only = only_this_kind(listed);
+        return match listed.have_votes {
+            true => format!(
+                ": for {cells} new items are recommended, not more labels on items that the router has; give --items a table without votes, \
+                 or add --only {only}"
+            ),
+            false => format!(
+                ": for {cells} more labels on items that the router has are recommended, not new items; give --items the calibration table \
+                 with its labels, or add --only {only}"
+            ),
+        };
+    }
     if listed.have_votes {
         let are_not = if is_priced { "not worth their price" } else { "not recommended" };
-        return format!(
-            ": more labels on items that have some are {are_not}; give --items a table without votes, whose items are new"
-        );
-    }
-    if listed.cells_without_items.is_empty() && !listed.cells_of_other_way.is_empty() {
-        return format!(
-            ": for {} more labels on items that the router has are recommended, not new items; give --items the calibration table with \
-             its labels",
-            cells_in_words(&listed.cells_of_other_way)
-        );
+        return format!(": more labels on items that have some are {are_not}");
     }
     if listed.candidates == 0 && listed.labelled > 0 {
         return ": all items of the table have labels already; give --items a table of others".to_owned();
@@ -164,18 +178,21 @@ fn reason_for_none(listed: &ListedItems, args: &PlanArgs) -> String {
 /// The price of the labels listed and what they are expected to save: over the traffic if it is known.
 fn cost_and_saving(listed: &ListedItems, args: &PlanArgs, unit: &str) -> String {
     let cost = listed.cost(args).filter(|_| listed.items > 0).map(short);
-    let worth = Some(listed.worth).filter(|worth| *worth > 0.0);
+    let worth = Some([listed.worth, listed.worth_error]).filter(|[worth, _]| *worth > 0.0);
     match (cost, worth, args.traffic.zip(listed.saving(args))) {
-        (Some(cost), Some(_), Some((traffic, saving))) => format!(
-            " Those listed cost {cost} and are expected to save {} over {} queries, in {unit}.",
-            short(saving),
-            count(traffic as usize)
+        (Some(cost), Some(_), Some((traffic, [saving, error]))) => format!(
+            " Those listed cost {cost} and are expected to save {} over {} queries, in {unit}{}.",
+            saving_in_words(saving, error),
+            count(traffic as usize),
+            distinction_in_words(saving, error)
         ),
-        (cost, Some(worth), _) => {
+        (cost, Some([worth, error]), _) => {
             let cost = cost.map_or(String::new(), |cost| format!(" cost {cost} {unit} and"));
-            let worth = short(worth);
             format!(
-                " Those listed{cost} are expected to save {worth} {unit} per thousand queries, the sum of their column worth."
+                " Those listed{cost} are expected to save {} {unit} per thousand queries, the sum of their column worth{}.{}",
+                saving_in_words(worth, error),
+                distinction_in_words(worth, error),
+                unpriced_in_words(args)
             )
         }
         (Some(cost), None, _) => format!(" Those listed cost {cost}, in {unit}."),

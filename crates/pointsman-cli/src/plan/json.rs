@@ -1,15 +1,17 @@
 //! A plan, as scripts read it.
 
 use pointsman::Router;
-use pointsman::certify::{CellPlan, Offer, Plan};
+use pointsman::certify::{CellPlan, CoarserCells, Offer, Plan};
 use pointsman::policy::Promise;
 use serde::Serialize;
 
 use super::buying::Buying;
+use super::human::bias_of_worth;
 use super::items::ListedItems;
 use super::way::Way;
 use super::{FIRST_CELLS, ranked};
 use crate::args::PlanArgs;
+use crate::certified::Coarser;
 
 /// A plan.
 #[derive(Debug, Serialize)]
@@ -18,6 +20,13 @@ pub(super) struct Report {
     unit: &'static str,
     regret_bound: f64,
     certain_share: f64,
+    /// The labels that would make actions certain, each in three of four cases; null if none would.
+    to_certainty: Option<ToCertainty>,
+    /// Coarser partitions that would make more actions certain: a forecast. Only if most of the traffic is undetermined.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    coarser: Option<Coarser>,
+    /// How worth is biased, as far as simulations show; null where they show no bias.
+    bias_of_worth: Option<&'static str>,
     /// The expected cost of the policy now; null if labels give only bounds.
     promise: Option<Promise>,
     /// The labels that are expected to save more than they cost; only with a price and traffic, or a largest number of labels.
@@ -31,6 +40,15 @@ pub(super) struct Report {
     items: Option<ItemsReport>,
     /// The undetermined cells, best first.
     cells: Vec<OpenCell>,
+}
+
+/// The labels that would make actions certain, over all cells where a reasonable number does.
+#[derive(Debug, Serialize)]
+struct ToCertainty {
+    cells: Vec<u32>,
+    labels: usize,
+    /// The share of the traffic in these cells.
+    share: f64,
 }
 
 /// The labels that are worth their price.
@@ -47,6 +65,9 @@ struct PurchaseReport {
     cost: Option<f64>,
     /// What they are expected to save over the traffic or, if that is unknown, per thousand queries.
     saving: f64,
+    saving_error: f64,
+    /// Whether the price of a label and the traffic are known, so that the labels are worth it.
+    pays: Option<bool>,
     /// The labels to buy in each cell.
     ways: Vec<Way>,
 }
@@ -57,6 +78,7 @@ struct FirstCells {
     cells: Vec<u32>,
     labels: usize,
     worth: f64,
+    worth_error: f64,
 }
 
 /// The items to label.
@@ -66,6 +88,9 @@ struct ItemsReport {
     labels: usize,
     /// Their expected saving per thousand queries.
     worth: f64,
+    worth_error: f64,
+    /// Recommended labels of the other kind, which are not in this list: on new items or on those that the router has.
+    labels_elsewhere: usize,
     /// New items that the plan needs and the table does not have.
     missing: usize,
     /// Items of the table that have labels elsewhere, and are left off the list.
@@ -75,6 +100,8 @@ struct ItemsReport {
     cost: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     saving: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    saving_error: Option<f64>,
     /// The file they were written to, if any.
     output: Option<String>,
 }
@@ -86,12 +113,13 @@ struct Recommended {
     more_items: Option<usize>,
     labels: usize,
     worth: f64,
+    worth_error: f64,
     chance: f64,
 }
 
 impl From<Offer> for Recommended {
-    fn from(Offer { more_labels, more_items, labels, worth, chance, .. }: Offer) -> Self {
-        Self { more_labels, more_items, labels, worth, chance }
+    fn from(Offer { more_labels, more_items, labels, worth, worth_error, chance, .. }: Offer) -> Self {
+        Self { more_labels, more_items, labels, worth, worth_error, chance }
     }
 }
 
@@ -170,12 +198,20 @@ pub(super) fn report(
     args: &PlanArgs,
     buying: Buying<'_>,
     listed: Option<&ListedItems>,
+    coarser: Option<&CoarserCells>,
 ) -> Report {
     Report {
         confidence: found.certificate.confidence(),
         unit,
         regret_bound: found.judgement.regret_bound,
         certain_share: found.judgement.certain,
+        to_certainty: found.to_certainty().map(|all| ToCertainty {
+            cells: all.cells.iter().map(|cell| cell.0).collect(),
+            labels: all.labels,
+            share: all.share,
+        }),
+        coarser: coarser.and_then(Coarser::new),
+        bias_of_worth: bias_of_worth(found, router),
         promise: found.promise.clone(),
         purchase: buying.purchase(found).map(|bought| PurchaseReport {
             label_price: args.label_price,
@@ -185,21 +221,27 @@ pub(super) fn report(
             labels: bought.labels,
             cost: args.label_price.map(|price| price * bought.labels as f64),
             saving: bought.saving,
+            saving_error: bought.saving_error,
+            pays: buying.is_priced().then_some(!bought.cells.is_empty()),
             ways: bought.offers.iter().map(|offer| Way::new(offer, found, router)).collect(),
         }),
         begin_with: found.begin_with(FIRST_CELLS).map(|first| FirstCells {
             cells: first.cells.iter().map(|cell| cell.0).collect(),
             labels: first.labels,
             worth: first.worth,
+            worth_error: first.worth_error,
         }),
         items: listed.map(|listed| ItemsReport {
             items: listed.items,
             labels: listed.labels,
             worth: listed.worth,
+            worth_error: listed.worth_error,
+            labels_elsewhere: listed.labels_of_other_way,
             missing: listed.missing,
             labelled: listed.labelled,
             cost: listed.cost(args),
-            saving: listed.saving(args),
+            saving: listed.saving(args).map(|[saving, _]| saving),
+            saving_error: listed.saving(args).map(|[_, error]| error),
             output: args.output.as_ref().map(|path| path.display().to_string()),
         }),
         cells: ranked(found, buying).into_iter().map(|plan| OpenCell::new(plan, router, args)).collect(),

@@ -18,6 +18,7 @@ use pointsman::certify::{CellPlan, Offer, Plan};
 use self::buying::Buying;
 use self::candidates::Candidates;
 use crate::args::PlanArgs;
+use crate::certified::coarser_cells;
 use crate::json::print_with_warnings;
 use crate::output::{Kind, check_overwrite};
 use crate::progress::Progress;
@@ -51,20 +52,28 @@ pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<()> {
     let found = router.plan_within(&task, args.confidence, args.max_labels_per_item.or(annotators));
     let found = found.map_err(|error| errors::in_router(error, &args.router))?;
     drop(spinner);
-    let have_votes = candidates.as_ref().map(|candidates| candidates.have_votes);
-    let buying = Buying::new(args, have_votes);
+    let buying = Buying::new(args);
     let listed = candidates.map(|candidates| items::list(args, &router, &found, &candidates, buying)).transpose()?;
     let unit = task.loss().unit();
+    let coarser = coarser_cells(&router, &task, &found.judgement, args.confidence)?;
     if args.json {
-        return print_with_warnings(&json::report(&router, &found, unit, args, buying, listed.as_ref()));
+        return print_with_warnings(&json::report(
+            &router,
+            &found,
+            unit,
+            args,
+            buying,
+            listed.as_ref(),
+            coarser.as_ref(),
+        ));
     }
     let mut out = io::BufWriter::new(render::stdout());
-    human::print(&mut out, &router, &found, unit, (args, buying), listed.as_ref())?;
+    human::print(&mut out, &router, &found, unit, (args, buying), listed.as_ref(), coarser.as_ref())?;
     words::policy::print_perfect_oracles(&mut out, &task)?;
     if let Some(listed) = &listed {
         items_in_words::print(&mut out, listed, args, unit)?;
     } else {
-        human::print_next_step(&mut out, &router, &found, args, buying)?;
+        human::print_next_step(&mut out, &found, args, buying)?;
     }
     Ok(out.flush()?)
 }
@@ -106,7 +115,7 @@ fn check(args: &PlanArgs) -> anyhow::Result<Task> {
     task::from_args(&args.task)
 }
 
-/// The undetermined cells, largest worth per label first; cells whose labels are not worth buying come last.
+/// The undetermined cells, largest worth per label first; cells whose labels are not recommended come last.
 fn ranked<'a>(found: &'a Plan, buying: Buying<'_>) -> Vec<&'a CellPlan> {
     let bought = buying.purchase(found);
     let is_worth_it = |plan: &CellPlan| bought.as_ref().is_none_or(|bought| bought.cells.contains(&plan.cell));

@@ -1,4 +1,4 @@
-//! The two ways to buy the labels of a cell: new items, or more labels on the items that the router has.
+//! The labels to buy for a cell: on new items, or more on the items that the router has.
 
 use pointsman::Router;
 use pointsman::certify::{Offer, Plan};
@@ -6,38 +6,43 @@ use serde::Serialize;
 
 use crate::render::number::{count, counted};
 
-/// The labels to buy for one cell, by the cheaper way.
+/// The labels to buy for one cell.
 #[derive(Debug, Serialize)]
 pub(super) struct Way {
     cell: u32,
     labels: usize,
-    /// New items, and the labels for each; null if more labels on present items are cheaper.
+    /// New items, and the labels for each; null if items that the router has get more labels.
     new_items: Option<usize>,
     labels_per_new_item: Option<usize>,
-    /// Items that the router has, and how many more labels each gets; null if new items are cheaper.
+    /// The items of the router that get more labels, and the most that one of them gets; null if items are new.
     present_items: Option<usize>,
     more_labels_per_item: Option<usize>,
+    /// The items of the router in this cell.
+    #[serde(skip)]
+    items_of_router: usize,
 }
 
 impl Way {
+    /// `offer` is one of new items or of more labels, not of both.
     pub(super) fn new(offer: &Offer, found: &Plan, router: &Router) -> Self {
-        let per_item =
-            found.cells.iter().find(|plan| plan.cell == offer.cell).map_or(1, |plan| plan.labels_per_new_item);
-        // An offer that names both ways counts the labels of the cheaper one.
-        let is_cheaper = |items: &usize| offer.more_labels.is_none() || items.saturating_mul(per_item) == offer.labels;
-        let new_items = offer.more_items.filter(is_cheaper);
-        let more_labels = offer.more_labels.filter(|_| new_items.is_none());
+        let plan = found.cells.iter().find(|plan| plan.cell == offer.cell);
+        let mixture = router.mixture(offer.cell);
+        let is_below_limit = |row: &usize| {
+            let labels = mixture.table().votes(*row).map_or(0, |votes| votes.k() as usize);
+            found.max_labels_per_item.is_none_or(|most| labels < most)
+        };
         Self {
             cell: offer.cell.0,
             labels: offer.labels,
-            new_items,
-            labels_per_new_item: new_items.map(|_| per_item),
-            present_items: more_labels.map(|_| router.mixture(offer.cell).len()),
-            more_labels_per_item: more_labels,
+            new_items: offer.more_items,
+            labels_per_new_item: offer.more_items.and(plan).map(|plan| plan.labels_per_new_item),
+            present_items: offer.more_labels.map(|_| mixture.rows().filter(is_below_limit).count()),
+            more_labels_per_item: offer.more_labels,
+            items_of_router: mixture.len(),
         }
     }
 
-    /// How many more labels each present item gets; `None` if new items are cheaper.
+    /// The most labels that an item of the router gets; `None` if items are new.
     pub(super) fn more_labels_per_item(&self) -> Option<usize> {
         self.more_labels_per_item
     }
@@ -50,12 +55,23 @@ impl Way {
                 let labels = counted(labels, "label each", "labels each");
                 format!("cell {cell}: {} with {labels}", counted(items, "new item", "new items"))
             }
-            (.., Some(items), Some(labels)) => {
-                let labels = counted(labels, "more label", "more labels");
-                format!(
-                    "cell {cell}: {labels} on each of the {} that the router has there",
-                    counted(items, "item", "items")
-                )
+            (.., Some(items), Some(most)) => {
+                let labels = counted(most, "more label", "more labels");
+                let which = match items == self.items_of_router {
+                    true => format!("the {} that the router has there", counted(items, "item", "items")),
+                    false => format!(
+                        "{} of the {} that the router has there, since the others have all the labels that an item may get",
+                        count(items),
+                        counted(self.items_of_router, "item", "items")
+                    ),
+                };
+                match most * items == self.labels {
+                    true => format!("cell {cell}: {labels} on each of {which}"),
+                    false => format!(
+                        "cell {cell}: {} in all, at most {labels} on each of {which}",
+                        counted(self.labels, "label", "labels")
+                    ),
+                }
             }
             _ => format!("cell {cell}: {} labels", count(self.labels)),
         }

@@ -2,14 +2,14 @@
 
 use std::io::{self, Write};
 
-use pointsman::certify::{AllLosses, CoarserPartition, Interval};
+use pointsman::certify::{AllLosses, Interval};
 use pointsman::{CellId, Policy, Router};
 
 use super::human::{print_shares, print_title};
 use crate::args::ShowArgs;
 use crate::certified::Certified;
 use crate::flags::shell_quoted;
-use crate::render::number::{count, counted, decimals, fixed, level, percent, plain, short};
+use crate::render::number::{count, counted, decimals, fixed, level, percent, short};
 use crate::render::style::{self, BOLD, DIM, GOOD, PLAIN, WARN};
 use crate::render::table::Grid;
 use crate::render::{next_step, paragraph};
@@ -118,37 +118,14 @@ fn all_losses_in_words(certified: &Certified) -> Option<String> {
     })
 }
 
-/// The best coarser partition, if most of the traffic is undetermined.
+/// Whether coarser cells are better certified, if most of the traffic is undetermined.
 fn coarser_in_words(certified: &Certified, policy: &Policy) -> Option<String> {
-    let found = certified.coarser.as_ref()?;
-    let best = found.partitions.first()?;
-    Some(format!(
-        "Most of the traffic is undetermined. With coarser cells more would be certain: --partition {} has {} and would make {} \
-         certain{}. That is a forecast from the same labels, not a certificate; to rely on it, calibrate with it and ask for \
-         --confidence {}.",
-        best.partition,
-        counted(best.cells, "cell", "cells"),
-        percent(best.certain),
-        coarser_cost(best, policy).unwrap_or_default(),
-        rounded_up(found.confidence)
-    ))
-}
-
-/// A confidence with few digits, not below the given one: three digits of the error probability are kept, rounded down.
-fn rounded_up(confidence: f64) -> String {
-    let error = 1.0 - confidence;
-    let decimals = (2.0 - error.log10().floor()).clamp(2.0, 15.0);
-    // Rounding of the subtraction does not count as a digit.
-    let kept = (error * 10_f64.powf(decimals) * (1.0 + 1e-9)).floor() / 10_f64.powf(decimals);
-    plain(format!("{:.*}", decimals as usize, 1.0 - kept).parse().unwrap_or(confidence))
-}
-
-/// The expected cost with coarser cells and now, as the end of a sentence.
-fn coarser_cost(coarser: &CoarserPartition, policy: &Policy) -> Option<String> {
-    let (then, now) = (coarser.promise.as_ref()?, policy.promise()?);
-    let [then, now] =
-        [then, &now].map(|promise| format!("{} ± {}", fixed(promise.cost, 4), fixed(promise.standard_error, 4)));
-    Some(format!("; queries are expected to cost {then} {} with it, {now} now", policy.task().loss().unit()))
+    let text = words::policy::coarser_cells(
+        certified.coarser.as_ref()?,
+        policy.promise().as_ref(),
+        policy.task().loss().unit(),
+    );
+    Some(format!("Most of the traffic is undetermined. {text}"))
 }
 
 /// An interval as text.
@@ -167,23 +144,4 @@ pub(crate) fn certain(certain: bool) -> (String, anstyle::Style) {
 /// A bound on the regret as text.
 fn up_to(regret: f64, digits: usize) -> String {
     if regret == 0.0 { "0".to_owned() } else { format!("≤ {}", fixed(regret, digits)) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::rounded_up;
-
-    #[test]
-    fn confidences_are_rounded_up_to_few_digits() {
-        for (confidence, text) in [
-            (1.0 - 0.05 / 3.0, "0.9834"),
-            (0.95, "0.95"),
-            (0.975, "0.975"),
-            (1.0 - 1e-4 / 7.0, "0.9999858"),
-            (1.0 - 0.1 / 3.0, "0.9667"),
-        ] {
-            assert_eq!(rounded_up(confidence), text, "{confidence}");
-            assert!(text.parse::<f64>().is_ok_and(|rounded| rounded >= confidence - 1e-12), "{confidence}");
-        }
-    }
 }

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use pointsman::certify::CoarserCells;
 use pointsman::evaluate::action_name;
 use pointsman::monitor::{Traffic, TrafficShift};
 use pointsman::partition::SPARSE_BELOW_ROWS;
@@ -11,7 +12,7 @@ use pointsman::{CellId, Limit, Oracle, Policy, Router, Table, Task};
 
 use super::{identified_interval, with_error};
 use crate::flags::shell_quoted_text;
-use crate::render::number::{counted, percent, plain, short};
+use crate::render::number::{counted, fixed, percent, plain, short};
 use crate::render::paragraph;
 use crate::render::style::{self, DIM};
 
@@ -218,4 +219,58 @@ pub(crate) fn overpriced(task: &Task) -> Vec<String> {
         )
     };
     task.overpriced().into_iter().map(sentence).collect()
+}
+
+/// What coarser cells would make certain, and what queries are expected to cost with them and `now`.
+pub(crate) fn coarser_cells(found: &CoarserCells, now: Option<&Promise>, unit: &str) -> String {
+    let Some(best) = found.partitions.first() else {
+        return match found.tried.as_slice() {
+            [] => "There are no coarser cells to try: more items with labels are needed.".to_owned(),
+            tried => format!(
+                "Coarser cells ({}) would not make more of the traffic certain: more items with labels are needed.",
+                tried.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+            ),
+        };
+    };
+    let cost = best.promise.as_ref().zip(now).map_or(String::new(), |(then, now)| {
+        let [then, now] =
+            [then, now].map(|promise| format!("{} ± {}", fixed(promise.cost, 4), fixed(promise.standard_error, 4)));
+        format!("; queries are expected to cost {then} {unit} with it, {now} now")
+    });
+    format!(
+        "With coarser cells more would be certain: --partition {} has {} and would make {} certain{cost}. That is a forecast from the \
+         same labels, not a certificate; to rely on it, calibrate with it and ask for --confidence {}.",
+        best.partition,
+        counted(best.cells, "cell", "cells"),
+        percent(best.certain),
+        rounded_up(found.confidence)
+    )
+}
+
+/// A confidence with few digits, not below the given one: three digits of the error probability are kept, rounded down.
+fn rounded_up(confidence: f64) -> String {
+    let error = 1.0 - confidence;
+    let decimals = (2.0 - error.log10().floor()).clamp(2.0, 15.0);
+    // Rounding of the subtraction does not count as a digit.
+    let kept = (error * 10_f64.powf(decimals) * (1.0 + 1e-9)).floor() / 10_f64.powf(decimals);
+    plain(format!("{:.*}", decimals as usize, 1.0 - kept).parse().unwrap_or(confidence))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rounded_up;
+
+    #[test]
+    fn confidences_are_rounded_up_to_few_digits() {
+        for (confidence, text) in [
+            (1.0 - 0.05 / 3.0, "0.9834"),
+            (0.95, "0.95"),
+            (0.975, "0.975"),
+            (1.0 - 1e-4 / 7.0, "0.9999858"),
+            (1.0 - 0.1 / 3.0, "0.9667"),
+        ] {
+            assert_eq!(rounded_up(confidence), text, "{confidence}");
+            assert!(text.parse::<f64>().is_ok_and(|rounded| rounded >= confidence - 1e-12), "{confidence}");
+        }
+    }
 }

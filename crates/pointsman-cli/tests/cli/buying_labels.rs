@@ -1,5 +1,6 @@
 //! Limits on the labels to buy, and lists of items that agree with them.
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 
@@ -17,15 +18,16 @@ fn list(path: &Path, flags: &str) -> Vec<(String, usize, f64)> {
 fn limit_on_labels_ends_the_list_at_the_best_items() {
     let (folder, _) = first_round();
     let path = folder.path();
-    let all = list(path, "--items pool.csv --max-labels 1000000");
-    let some = list(path, "--items pool.csv --max-labels 100");
+    let all = list(path, "--items pool.csv --max-labels 1000000 --only new-items");
+    let some = list(path, "--items pool.csv --max-labels 100 --only new-items");
     let labels: usize = some.iter().map(|(_, labels, _)| labels).sum();
     assert!((95..=100).contains(&labels) && some.len() < all.len(), "{labels}, {} of {}", some.len(), all.len());
-    assert_eq!(some, all[..some.len()]);
+    let is_same = |(a, b): (&(String, usize, f64), &(String, usize, f64))| a.0 == b.0 && (a.2 - b.2).abs() < 1e-9;
+    assert!(some.iter().zip(&all).all(is_same), "{some:?} {all:?}");
     let per_label = |(_, labels, worth): &(String, usize, f64)| worth / *labels as f64;
     assert!(all.windows(2).all(|pair| per_label(&pair[0]) >= per_label(&pair[1]) - 1e-12));
     // Money is a number of labels.
-    assert_eq!(list(path, "--items pool.csv --label-price 0.5 --spend 50"), some);
+    assert_eq!(list(path, "--items pool.csv --label-price 0.5 --spend 50 --only new-items"), some);
     let mut before = 0.0;
     for most in [50, 200, 1000] {
         let plan = line(path, &format!("plan router.safetensors {TASK} --max-labels {most} --json")).ok().json();
@@ -84,4 +86,146 @@ fn full_export_does_not_count_the_first_round_twice() {
     let rows = |flags: &str| line(path, &format!("{add}{flags}")).ok().json()["rows"].as_u64().unwrap();
     let (skipped, added) = (rows(" --known-items skip"), rows(" --known-items add"));
     assert!(skipped < added, "{skipped} {added}");
+}
+
+#[test]
+fn labels_of_unknown_price_are_not_said_to_pay() {
+    let (folder, _) = first_round();
+    let path = folder.path();
+    let mut kinds = [0; 2];
+    for (task, limit) in
+        [(TASK, " --max-labels 30"), (TASK, " --max-labels 600"), (TASK, ""), ("--route expert=0.4", " --max-labels 9")]
+    {
+        let plan = format!("plan router.safetensors {task}{limit}");
+        let found = line(path, &format!("{plan} --json")).ok().json();
+        let text = line(path, &plan).ok().words();
+        let (bought, worth) = match limit {
+            "" => (&found["begin_with"], "worth"),
+            _ => (&found["purchase"], "saving"),
+        };
+        assert!(!text.contains("pay because") && !text.contains("Worth buying"), "{text}");
+        assert!(found["purchase"]["pays"].is_null(), "{found}");
+        let (Some(worth), Some(error)) = (bought[worth].as_f64(), bought[format!("{worth}_error")].as_f64()) else {
+            continue;
+        };
+        if worth == 0.0 || found["begin_with"].is_null() {
+            continue;
+        }
+        assert!(text.contains("Nobody can say whether that pays") && text.contains("--label-price X"), "{text}");
+        assert!(text.contains("±"), "{text}");
+        let is_distinct = worth > 2.0 * error;
+        kinds[usize::from(is_distinct)] += 1;
+        for part in ["if you buy them anyway", "cannot be distinguished from nothing", "To buy them anyway"] {
+            assert_eq!(text.contains(part), !is_distinct, "{worth} ± {error}: {text}");
+        }
+    }
+    assert!(kinds[0] > 0, "{kinds:?}");
+    let priced = format!("plan router.safetensors {TASK} --label-price 0.000001 --traffic 1000000");
+    assert!(line(path, &priced).ok().words().contains("Worth buying"));
+    assert_eq!(line(path, &format!("{priced} --json")).ok().json()["purchase"]["pays"], true);
+}
+
+/// Items have one to three labels; none may get more than three.
+#[test]
+fn labels_of_a_purchase_keep_to_the_limit_per_item() {
+    let (folder, _) = first_round();
+    let path = folder.path();
+    let labels = fs::read_to_string(path.join("labels.csv")).unwrap();
+    let kept = labels.lines().enumerate().filter(|(row, _)| row % 5 != 2 && row % 7 != 3);
+    fs::write(path.join("some.csv"), kept.map(|(_, row)| format!("{row}\n")).collect::<String>()).unwrap();
+    line(path, "calibrate items.csv --annotations some.csv --partition confidence:4 -o some.safetensors").ok();
+    let flags = format!("plan some.safetensors {TASK} --only present-items --max-labels-per-item 3 --max-labels 2000");
+    let found = line(path, &format!("{flags} --json")).ok().json();
+    let ways = found["purchase"]["ways"].as_array().unwrap();
+    assert!(!ways.is_empty(), "{found}");
+    line(path, &format!("{flags} --items items.csv --annotations some.csv -o list.csv")).ok();
+    let (_, rows) = parse_csv(&fs::read_to_string(path.join("list.csv")).unwrap());
+    let text = line(path, &flags).ok().words();
+    for way in ways {
+        let of_cell: Vec<u64> =
+            rows.iter().filter(|row| row[1] == way["cell"].to_string()).map(|row| row[2].parse().unwrap()).collect();
+        assert_eq!(way["labels"], of_cell.iter().sum::<u64>(), "{way}");
+        assert_eq!(way["present_items"], of_cell.len(), "{way}");
+        assert_eq!(way["more_labels_per_item"], *of_cell.iter().max().unwrap(), "{way}");
+        // Some items have all the labels that they may get.
+        assert!(text.contains(&format!("each of {} of the", of_cell.len())), "{way}: {text}");
+    }
+}
+
+/// The lists of new items and of the router's are parts of one purchase.
+#[test]
+fn both_lists_together_spend_the_limit_once() {
+    let (folder, _) = first_round();
+    let path = folder.path();
+    let mut mixed = 0;
+    for flags in ["--max-labels 300", "--max-labels 900", "--max-labels 2500", "--max-labels 6000", ""] {
+        let flags = format!("--max-labels-per-item 6 {flags}");
+        let flags = flags.trim();
+        let found = line(path, &format!("plan router.safetensors {TASK} {flags} --json")).ok().json();
+        let present = list(path, &format!("{flags} --items items.csv --annotations labels.csv"));
+        let of_present = fs::read_to_string(path.join("list.csv")).unwrap();
+        let new = list(path, &format!("{flags} --items pool.csv"));
+        let of_new = fs::read_to_string(path.join("list.csv")).unwrap();
+        let [present, new] = [present, new].map(|list| list.iter().map(|(_, labels, _)| labels).sum::<usize>());
+        let cells = |text: &str| parse_csv(text).1.into_iter().map(|row| row[1].clone()).collect::<HashSet<_>>();
+        assert!(cells(&of_present).is_disjoint(&cells(&of_new)), "{flags}");
+        if let Some(most) = found["purchase"]["max_labels"].as_u64() {
+            assert!(present + new <= most as usize, "{flags}: {present} and {new}");
+            let ways = found["purchase"]["ways"].as_array().unwrap();
+            let recommended: u64 =
+                ways.iter().filter(|way| way["new_items"].is_null()).map(|way| way["labels"].as_u64().unwrap()).sum();
+            assert_eq!(present, recommended as usize, "{flags}: {found}");
+            mixed += usize::from(present > 0 && new > 0);
+        }
+        let listed = line(path, &format!("plan router.safetensors {TASK} {flags} --items pool.csv --json")).ok().json();
+        if listed["purchase"].is_object() {
+            assert_eq!(listed["items"]["labels_elsewhere"], present, "{flags}: {listed}");
+        }
+    }
+    assert!(mixed > 0);
+}
+
+#[test]
+fn ids_under_another_name_are_named_with_the_flag_that_reads_them() {
+    let (folder, _) = first_round();
+    let path = folder.path();
+    let pool = fs::read_to_string(path.join("pool.csv")).unwrap();
+    fs::write(path.join("pool.csv"), pool.replacen("id,", "item_id,", 1)).unwrap();
+    let plan = format!("plan router.safetensors {TASK} --items pool.csv -o list.csv");
+    let run = line(path, &plan);
+    assert!(run.code == 2 && run.stderr.contains("--columns id=item_id"), "{run:?}");
+    line(path, &format!("{plan} --columns id=item_id")).ok();
+    assert!(listed(path, "list.csv").iter().all(|id| id.starts_with("new")));
+}
+
+#[test]
+fn plans_without_certain_cells_say_what_would_make_them_certain() {
+    let (folder, _) = first_round();
+    let path = folder.path();
+    line(path, "calibrate items.csv --annotations labels.csv --partition confidence:40 -o fine.safetensors").ok();
+    let found = line(path, &format!("plan fine.safetensors {TASK} --json")).ok().json();
+    assert!(found["certain_share"].as_f64().unwrap() < 0.5, "{found}");
+    let text = line(path, &format!("plan fine.safetensors {TASK}")).ok().words();
+    match found["to_certainty"]["labels"].as_u64() {
+        Some(_) => assert!(text.contains("To make actions certain: about"), "{text}"),
+        None => assert!(text.contains("No reasonable number of labels makes a cell certain."), "{text}"),
+    }
+    match found["coarser"]["partitions"][0]["partition"].as_str() {
+        Some(partition) => assert!(text.contains(&format!("--partition {partition} has")), "{text}"),
+        None => assert!(text.contains("more items with labels are needed"), "{text}"),
+    }
+    let shown = line(path, &format!("show fine.safetensors {TASK}")).ok().words();
+    assert!(shown.contains("more would be certain") || shown.contains("more items with labels are needed"), "{shown}");
+}
+
+/// Worth is not unbiased under every loss, which is said beside it.
+#[test]
+fn plans_say_how_worth_is_biased() {
+    let (folder, _) = first_round();
+    let path = folder.path();
+    for (loss, is_biased) in [("brier", false), ("zero-one", true)] {
+        let plan = format!("plan router.safetensors --loss {loss} --route expert=0.12");
+        assert_eq!(line(path, &plan).ok().words().contains("worth is less exact"), is_biased, "{loss}");
+        assert_eq!(line(path, &format!("{plan} --json")).ok().json()["bias_of_worth"].is_string(), is_biased, "{loss}");
+    }
 }

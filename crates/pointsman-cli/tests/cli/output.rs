@@ -96,7 +96,7 @@ fn json_has_the_numbers_of_the_terminal() {
                 ("to label", "/items/items"),
             ],
         ),
-        (format!("plan router.safetensors {CLOSE}"), &[("Begin with", "/begin_with/cells/0")]),
+        (format!("plan router.safetensors {CLOSE}"), &[("Nobody can say whether that pays", "/begin_with/cells/0")]),
         (
             format!("evaluate router.safetensors heldout.csv {TASK} --sweep abstain=0.2:0.3:0.1"),
             &[

@@ -139,23 +139,24 @@ impl Finder<'_> {
         )))
     }
 
-    /// The field of ids, which annotations need.
+    /// The field of ids, if it is there or needed, as by annotations.
     fn id(&self, options: &ReadOptions) -> Result<Option<usize>> {
         let id = self.scalar(&self.columns.id)?;
-        if id.is_some() || options.annotations.is_none() {
+        let is_joined = options.annotations.is_some();
+        if id.is_some() || !(is_joined || options.need_ids) {
             return Ok(id);
         }
         // The name that was given may be that of the annotations only.
-        if let Some(id) = self.scalar("id")? {
+        if let Some(id) = self.scalar("id")?.filter(|_| is_joined) {
             return Ok(Some(id));
         }
         let alike: Vec<&str> =
             self.fields.iter().map(|field| field.name.as_str()).filter(|name| seems_to_be_id(name)).collect();
         let name = if let [only] = alike.as_slice() { only } else { "NAME" };
         Err(self.error(format!(
-            "no column {}: annotations are joined by it; if it goes by another name, give it: {}, in Python \
-             columns={{'id': '{name}'}}; columns found: {}",
+            "no column {}: {} by it; if it goes by another name, give it: {}, in Python columns={{'id': '{name}'}}; columns found: {}",
             self.columns.id,
+            if is_joined { "annotations are joined" } else { "items are named" },
             columns_flag(&format!("id={name}")),
             self.found()
         )))

@@ -57,6 +57,8 @@ pub struct ReadOptions {
     /// Whether batches carry every column of the file unchanged: [`Frame::columns`](crate::Frame::columns). An array of npz whose classes or
     /// features have names is one column per name, as `prob_<class>`, so that no output loses them.
     pub keep_columns: bool,
+    /// Whether a column of ids must be there. With annotations it must be in any case.
+    pub need_ids: bool,
     /// Whether tables without rows are allowed: a header and nothing below it, or a JSONL file without lines, whose classes are then
     /// [`ReadOptions::classes`].
     pub allow_empty: bool,
@@ -82,6 +84,7 @@ impl Default for ReadOptions {
             features: None,
             classes: None,
             keep_columns: false,
+            need_ids: false,
             allow_empty: false,
             batch_rows: 65_536,
         }

@@ -11,7 +11,7 @@ use rand_distr::{Distribution, StandardNormal};
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::SeedableRng;
 
-use super::future_differences::LaterAdvantage;
+use super::future_differences::{LaterAdvantage, Saving};
 use crate::numeric::mix::mix;
 use crate::partition::CellId;
 
@@ -61,24 +61,27 @@ impl BudgetDraws {
         Self { cells, cutoffs }
     }
 
-    /// The expected saving per query of a cell from labels after which routing has this advantage, if the other cells get labels too. It is at
+    /// The saving per query of a cell from labels after which routing has this advantage, if the other cells get labels too. It is at
     /// most that of the largest number of labels.
-    pub(super) fn gain(&self, cell: CellId, later: &LaterAdvantage) -> f64 {
-        let Some(budgeted) = self.cells.get(&cell) else { return 0.0 };
+    pub(super) fn gain(&self, cell: CellId, later: &LaterAdvantage) -> Saving {
+        let Some(budgeted) = self.cells.get(&cell) else { return Saving::NONE };
         let normals = normals(cell);
         let gain_at = |level: usize, later: &LaterAdvantage| {
-            let gain = |(&normal, &cutoff): (&f64, &f64)| {
+            let (mut mean, mut square) = (0.0, 0.0);
+            for (&normal, &cutoff) in normals.iter().zip(&self.cutoffs[level]) {
                 let estimate = later.estimate(normal);
-                let routed = f64::from(u8::from(estimate > cutoff));
-                (later.expected(estimate) - cutoff) * (routed - budgeted.routed)
-            };
-            normals.iter().zip(&self.cutoffs[level]).map(gain).sum::<f64>() / DRAWS as f64
+                let changed = f64::from(u8::from(estimate > cutoff)) - budgeted.routed;
+                let advantage = later.expected(estimate) - cutoff;
+                mean += advantage * changed / DRAWS as f64;
+                square += (advantage * advantage + later.left) * changed * changed / DRAWS as f64;
+            }
+            Saving::from_moments(mean, square)
         };
         let last = self.cutoffs.len() - 1;
         let is_alike = |level: &LaterAdvantage| level.deviation >= later.deviation;
         let level = budgeted.later.iter().position(is_alike).unwrap_or(last).min(last);
-        let most = budgeted.later.last().map_or(0.0, |later| gain_at(last, later));
-        gain_at(level, later).min(most).max(0.0)
+        let most = budgeted.later.last().map_or(Saving::NONE, |later| gain_at(last, later));
+        gain_at(level, later).smaller(most).larger(Saving::NONE)
     }
 }
 
@@ -94,14 +97,14 @@ mod tests {
 
     fn cells(advantages: &[(f64, f64, f64)]) -> BTreeMap<CellId, BudgetedCell> {
         let cell = |(place, &(mean, deviation, routed)): (usize, &(f64, f64, f64))| {
-            let later = vec![LaterAdvantage { mean, deviation, trust: 1.0, prior_mean: 0.0 }];
+            let later = vec![LaterAdvantage { mean, deviation, trust: 1.0, prior_mean: 0.0, left: 0.0 }];
             (CellId(place as u32), BudgetedCell { share: 1.0 / advantages.len() as f64, routed, later })
         };
         advantages.iter().enumerate().map(cell).collect()
     }
 
     fn total(draws: &BudgetDraws) -> f64 {
-        let gain = |(&cell, of): (&CellId, &BudgetedCell)| of.share * draws.gain(cell, &of.later[0]);
+        let gain = |(&cell, of): (&CellId, &BudgetedCell)| of.share * draws.gain(cell, &of.later[0]).mean;
         draws.cells.iter().map(gain).sum()
     }
 

@@ -17,6 +17,8 @@ use crate::task::Task;
 pub struct CoarserCells {
     /// The partitions that would determine more than the present one, largest share first.
     pub partitions: Vec<CoarserPartition>,
+    /// The partitions that were tried: those with fewer cells than the present one.
+    pub tried: Vec<Partition>,
     /// The confidence at which to certify the chosen partition so that the requested confidence holds after the choice.
     pub confidence: f64,
 }
@@ -54,6 +56,7 @@ impl Router {
             }
         }
         let confidence_to_ask = 1.0 - (1.0 - confidence) / (routers.len() + 1) as f64;
+        let tried = routers.iter().map(|router| router.partition().clone()).collect();
         let mut partitions = Vec::new();
         for router in routers {
             // A limit may be out of reach of coarser cells.
@@ -70,6 +73,6 @@ impl Router {
             }
         }
         partitions.sort_by(|a, b| b.certain.total_cmp(&a.certain).then(b.cells.cmp(&a.cells)));
-        Ok(CoarserCells { partitions, confidence: confidence_to_ask })
+        Ok(CoarserCells { partitions, tried, confidence: confidence_to_ask })
     }
 }

@@ -16,6 +16,8 @@ pub(super) struct DifferencePrior {
     centre: Centre,
     /// The variance of each pair.
     variances: Vec<f64>,
+    /// For each pair, the error of the policy's estimates relative to that of the certificate's statistics.
+    scales: Vec<f64>,
 }
 
 /// The mean of a prior.
@@ -27,29 +29,46 @@ enum Centre {
     Estimates,
 }
 
-/// What is known of one cell: its forecast and, for each pair of actions, the cost difference that the policy uses.
-pub(super) type Known<'a> = (&'a Forecast<'a>, Vec<f64>);
+/// What is known of one cell.
+pub(super) struct Known<'a> {
+    pub(super) forecast: &'a Forecast<'a>,
+    /// For each pair of actions, the cost difference that the policy uses.
+    pub(super) estimates: Vec<f64>,
+    /// The variances of these, if they are known.
+    pub(super) variances: Option<&'a [f64]>,
+}
 
 impl DifferencePrior {
     /// The prior of a router's cells; `pooled` if its estimates use neighbouring cells too.
     pub(super) fn fit(cells: &[Known<'_>], actions: usize, pooled: bool) -> Self {
         let found: Vec<Differences<'_>> = cells
             .par_iter()
-            .filter(|(forecast, _)| forecast.items().len() > 1)
-            .map(|(forecast, estimates)| Differences { own: forecast.middles(), errors: forecast.errors(), estimates })
+            .filter(|known| known.forecast.items().len() > 1)
+            .map(|known| Differences {
+                own: known.forecast.middles(),
+                errors: known.forecast.errors(),
+                estimates: &known.estimates,
+                variances: known.variances,
+            })
             .collect();
         let pairs = 0..actions * actions;
         if pooled {
             let variances = pairs.map(|pair| variance_around_estimates(&found, pair)).collect();
-            return Self { actions, centre: Centre::Estimates, variances };
+            return Self { actions, centre: Centre::Estimates, variances, scales: vec![1.0; actions * actions] };
         }
+        let scales = pairs.clone().map(|pair| scale_of_errors(&found, pair)).collect();
         let (means, variances) = pairs.map(|pair| moments_over_cells(&found, pair)).unzip();
-        Self { actions, centre: Centre::AllCells(means), variances }
+        Self { actions, centre: Centre::AllCells(means), variances, scales }
     }
 
     /// The variance of the difference of a pair of actions.
     pub(super) fn variance(&self, a: usize, b: usize) -> f64 {
         self.variances.get(a * self.actions + b).copied().unwrap_or(FLAT_VARIANCE)
+    }
+
+    /// The error of the policy's estimate of the difference of a pair of actions relative to that of the certificate's statistic.
+    pub(super) fn scale(&self, a: usize, b: usize) -> f64 {
+        self.scales[a * self.actions + b]
     }
 
     /// The mean of the difference of a pair of actions over all cells; `None` if each cell has its own prior mean.
@@ -69,6 +88,21 @@ struct Differences<'a> {
     errors: Vec<f64>,
     /// As the policy estimates them.
     estimates: &'a [f64],
+    /// The variances of these, if they are known.
+    variances: Option<&'a [f64]>,
+}
+
+/// The error of the policy's estimates of a pair's differences relative to that of the certificate's statistics, over all cells: labels
+/// change an action as they change the policy's estimates. Under losses with kinks a certificate uses the middle of two bounds, whose error
+/// differs from that of the policy's estimate.
+fn scale_of_errors(cells: &[Differences<'_>], pair: usize) -> f64 {
+    let (mut of_policy, mut of_statistics) = (0.0, 0.0);
+    for (cell, variances) in cells.iter().filter_map(|cell| Some((cell, cell.variances?))) {
+        of_policy += variances[pair];
+        of_statistics += cell.errors[pair].powi(2);
+    }
+    let scale = (of_policy / of_statistics).sqrt();
+    if scale.is_finite() { scale } else { 1.0 }
 }
 
 /// The mean and variance of the true differences over the cells.

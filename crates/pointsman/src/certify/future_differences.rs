@@ -87,9 +87,9 @@ impl FutureDifferences {
         ahead: &[f64],
         prior: &DifferencePrior,
         others: impl Fn(usize) -> bool,
-    ) -> f64 {
+    ) -> Saving {
         let gain = |other: usize| self.later_advantage([taken, other], ahead[other], prior).gain();
-        (0..self.actions).filter(|&other| other != taken && others(other)).map(gain).fold(0.0, f64::max)
+        (0..self.actions).filter(|&other| other != taken && others(other)).map(gain).fold(Saving::NONE, Saving::larger)
     }
 
     /// The later estimate of the advantage of the second action over the first; `ahead` is the estimate now.
@@ -100,17 +100,30 @@ impl FutureDifferences {
         prior: &DifferencePrior,
     ) -> LaterAdvantage {
         let pair = taken * self.actions + other;
-        let (variance, deviation) = (prior.variance(taken, other), self.moments(pair).1.sqrt());
-        let trust = variance / (variance + self.errors[pair].powi(2));
+        let (variance, moved) = (prior.variance(taken, other), self.moments(pair).1);
         match prior.mean_of_all_cells(taken, other) {
-            Some(expected) => LaterAdvantage {
-                mean: ahead + self.shrinkage[pair] * (expected - ahead),
-                deviation,
-                trust,
-                prior_mean: expected,
-            },
+            Some(expected) => {
+                // The draws are those of the certificate's statistics before they were shrunk, the errors those of the policy's estimates.
+                let scale = prior.scale(taken, other).powi(2);
+                let step = scale * moved / (1.0 - self.shrinkage[pair]).max(f64::MIN_POSITIVE);
+                let error = scale * self.errors[pair].powi(2);
+                let shrinkage = step / (step + variance + error);
+                let trust = variance / (variance + error);
+                LaterAdvantage {
+                    mean: ahead + shrinkage * (expected - ahead),
+                    deviation: (step * (1.0 - shrinkage)).sqrt(),
+                    trust,
+                    prior_mean: expected,
+                    left: trust * error,
+                }
+            }
             // The policy's estimates combine the prior with the rows already, now and later.
-            None => LaterAdvantage { mean: ahead, deviation: trust * deviation, trust: 1.0, prior_mean: 0.0 },
+            None => {
+                let error = self.errors[pair].powi(2);
+                let trust = variance / (variance + error);
+                let deviation = trust * moved.sqrt();
+                LaterAdvantage { mean: ahead, deviation, trust: 1.0, prior_mean: 0.0, left: trust * error }
+            }
         }
     }
 
@@ -132,12 +145,14 @@ pub(super) struct LaterAdvantage {
     /// The weight of the estimate in the expected advantage; the rest is that of the prior mean.
     pub(super) trust: f64,
     pub(super) prior_mean: f64,
+    /// The variance of the true advantage given the estimate.
+    pub(super) left: f64,
 }
 
 impl LaterAdvantage {
     /// An estimate that does not change.
     pub(super) fn unchanged(ahead: f64) -> Self {
-        Self { mean: ahead, deviation: 0.0, trust: 1.0, prior_mean: 0.0 }
+        Self { mean: ahead, deviation: 0.0, trust: 1.0, prior_mean: 0.0, left: 0.0 }
     }
 
     /// The estimate by a standard normal number.
@@ -150,21 +165,52 @@ impl LaterAdvantage {
         self.trust * estimate + (1.0 - self.trust) * self.prior_mean
     }
 
-    /// The expected saving of taking the other action if its estimated advantage is positive: that estimate, shrunk towards the prior.
-    fn gain(&self) -> f64 {
-        let (share, sum) = positive_part(self.mean, self.deviation);
-        self.trust * sum + (1.0 - self.trust) * self.prior_mean * share
+    /// The saving of taking the other action if its estimated advantage is positive: that estimate, shrunk towards the prior.
+    fn gain(&self) -> Saving {
+        let [share, sum, squares] = positive_part(self.mean, self.deviation);
+        let (trust, shift) = (self.trust, (1.0 - self.trust) * self.prior_mean);
+        let mean = trust * sum + shift * share;
+        let square = trust * trust * squares + 2.0 * trust * shift * sum + (shift * shift + self.left) * share;
+        Saving::from_moments(mean, square)
     }
 }
 
-/// P(x > 0) and E max(0, x) for a normal x.
-fn positive_part(mean: f64, deviation: f64) -> (f64, f64) {
+/// What labels save, as a random variable: they save nothing unless they change the action.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Saving {
+    pub(super) mean: f64,
+    pub(super) variance: f64,
+}
+
+impl Saving {
+    pub(super) const NONE: Self = Self { mean: 0.0, variance: 0.0 };
+
+    /// From the means of the saving and of its square.
+    pub(super) fn from_moments(mean: f64, square: f64) -> Self {
+        Self { mean, variance: (square - mean * mean).max(0.0) }
+    }
+
+    /// The one with the larger mean.
+    pub(super) fn larger(self, other: Self) -> Self {
+        if other.mean > self.mean { other } else { self }
+    }
+
+    /// The one with the smaller mean.
+    pub(super) fn smaller(self, other: Self) -> Self {
+        if other.mean < self.mean { other } else { self }
+    }
+}
+
+/// P(x > 0), E max(0, x) and E max(0, x)² for a normal x.
+fn positive_part(mean: f64, deviation: f64) -> [f64; 3] {
     if deviation <= 0.0 {
-        return (f64::from(u8::from(mean > 0.0)), mean.max(0.0));
+        return [f64::from(u8::from(mean > 0.0)), mean.max(0.0), mean.max(0.0).powi(2)];
     }
     let z = mean / deviation;
     let share = 0.5 * erfc(-z / SQRT_2);
-    (share, (mean * share + deviation * (-z * z / 2.0).exp() / (2.0 * PI).sqrt()).max(0.0))
+    let density = deviation * (-z * z / 2.0).exp() / (2.0 * PI).sqrt();
+    let squares = (mean * mean + deviation * deviation) * share + mean * density;
+    [share, (mean * share + density).max(0.0), squares.max(0.0)]
 }
 
 #[cfg(test)]
@@ -173,15 +219,43 @@ mod tests {
 
     #[test]
     fn positive_part_matches_numerical_integration() {
-        assert_eq!((positive_part(0.3, 0.0), positive_part(-0.3, 0.0)), ((1.0, 0.3), (0.0, 0.0)));
+        assert_eq!((positive_part(0.3, 0.0), positive_part(-0.5, 0.0)), ([1.0, 0.3, 0.3 * 0.3], [0.0; 3]));
         for (mean, deviation) in [(-0.05, 0.08), (0.02, 0.01), (0.0, 1.0)] {
             let density = |x: f64| (-((x - mean) / deviation).powi(2) / 2.0).exp() / (deviation * (2.0 * PI).sqrt());
             let width = 1e-5 * (f64::abs(mean) + 8.0 * deviation);
             let points = || (0..100_000).map(|i| (f64::from(i) + 0.5) * width);
-            let (share, sum) = positive_part(mean, deviation);
-            assert!((share - points().map(|x| density(x) * width).sum::<f64>()).abs() < 1e-6);
-            assert!((sum - points().map(|x| x * density(x) * width).sum::<f64>()).abs() < 1e-6);
+            for (power, found) in positive_part(mean, deviation).into_iter().enumerate() {
+                let integral = points().map(|x| x.powi(power as i32) * density(x) * width).sum::<f64>();
+                assert!((found - integral).abs() < 1e-6, "{mean} {deviation}, power {power}: {found}, not {integral}");
+            }
         }
+    }
+
+    /// The saving of labels has the stated mean and variance in draws of the true advantage and of its later estimate.
+    #[test]
+    fn savings_have_the_stated_mean_and_variance() {
+        use rand_distr::{Distribution, StandardNormal};
+        use rand_pcg::Pcg64;
+        use rand_pcg::rand_core::SeedableRng;
+
+        let mut random = Pcg64::seed_from_u64(5);
+        let mut normal = || -> f64 { StandardNormal.sample(&mut random) };
+        // A prior of mean -0.1 and variance 0.04, and an estimate with a standard error of 0.1.
+        let (prior_mean, prior, error) = (-0.1, 0.2_f64, 0.1_f64);
+        let trust = prior.powi(2) / (prior.powi(2) + error.powi(2));
+        let (mut sum, mut squares) = (0.0, 0.0);
+        const DRAWS: usize = 400_000;
+        for _ in 0..DRAWS {
+            let truth = prior_mean + prior * normal();
+            let saved = if truth + error * normal() > 0.0 { truth } else { 0.0 };
+            sum += saved / DRAWS as f64;
+            squares += saved * saved / DRAWS as f64;
+        }
+        let deviation = prior.hypot(error);
+        let later = LaterAdvantage { mean: prior_mean, deviation, trust, prior_mean, left: trust * error.powi(2) };
+        let found = later.gain();
+        assert!((found.mean - sum).abs() < 1e-3, "{found:?} {sum}");
+        assert!((found.variance.sqrt() - (squares - sum * sum).sqrt()).abs() < 1e-3, "{found:?} {squares}");
     }
 
     /// One action is certain only if it beats every other one.

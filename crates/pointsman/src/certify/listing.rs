@@ -74,6 +74,16 @@ impl Plan {
     pub fn worth_of_listed(&self, listed: &[ItemToLabel]) -> f64 {
         listed.iter().map(|item| item.worth).sum()
     }
+
+    /// The standard error of that saving, for the offers that are listed.
+    #[must_use]
+    pub fn error_of_listed(&self, listed: &[ItemToLabel], offers: &[Offer]) -> f64 {
+        let error = |offer: &Offer| {
+            let of_cell = listed.iter().filter(|item| item.cell == offer.cell);
+            offer.error_of_part(of_cell.map(|item| item.worth).sum())
+        };
+        offers.iter().map(error).fold(0.0, f64::hypot)
+    }
 }
 
 /// New items of one cell. Each has a part of the worth of the step that it belongs to: items save less and less each.

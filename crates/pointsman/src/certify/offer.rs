@@ -16,6 +16,8 @@ pub struct Offer {
     pub labels: usize,
     /// The expected saving per thousand queries of all cells.
     pub worth: f64,
+    /// Its standard error: the standard deviation of what they save, which is nothing unless they change the action.
+    pub worth_error: f64,
     /// The probability that they determine the cell.
     pub chance: f64,
 }
@@ -25,6 +27,12 @@ impl Offer {
     #[must_use]
     pub fn saving(&self, queries: f64) -> f64 {
         self.worth / 1000.0 * queries
+    }
+
+    /// The standard error of the worth of a part of these labels: labels that save a part on average change the action as much less often, so
+    /// that variances are in proportion.
+    pub(super) fn error_of_part(&self, worth: f64) -> f64 {
+        if self.worth > 0.0 { self.worth_error * (worth / self.worth).max(0.0).sqrt() } else { 0.0 }
     }
 
     /// The price of the labels.
@@ -60,6 +68,28 @@ pub struct Purchase {
     pub cost: f64,
     /// The expected saving.
     pub saving: f64,
+    /// Its standard error, as if what labels save in one cell were independent of the others.
+    pub saving_error: f64,
+}
+
+impl Purchase {
+    /// Whether the saving is more than two standard errors above nothing.
+    #[must_use]
+    pub fn is_distinct(&self) -> bool {
+        is_distinct(self.saving, self.saving_error)
+    }
+}
+
+/// The labels that would determine cells, each with probability ¾.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct ToCertainty {
+    /// The cells, largest worth per label first.
+    pub cells: Vec<CellId>,
+    /// The total number of labels.
+    pub labels: usize,
+    /// The share of the calibration rows in these cells.
+    pub share: f64,
 }
 
 /// The cells to label first.
@@ -74,9 +104,17 @@ pub struct FirstCells {
     pub labels: usize,
     /// The expected saving per thousand queries of all cells.
     pub worth: f64,
+    /// Its standard error, as if what labels save in one cell were independent of the others.
+    pub worth_error: f64,
 }
 
 impl FirstCells {
+    /// Whether the saving is more than two standard errors above nothing.
+    #[must_use]
+    pub fn is_distinct(&self) -> bool {
+        is_distinct(self.worth, self.worth_error)
+    }
+
     /// The price of the labels.
     #[must_use]
     pub fn price(&self, label_price: f64) -> f64 {
@@ -93,4 +131,10 @@ impl FirstCells {
 /// The number of queries after which a saving per thousand queries has reached a price; `None` if nothing is saved.
 fn pays_after(price: f64, worth: f64) -> Option<f64> {
     (worth > 0.0).then(|| 1000.0 * price / worth)
+}
+
+/// Whether an expected saving is more than two standard errors above nothing.
+#[must_use]
+pub fn is_distinct(saving: f64, error: f64) -> bool {
+    saving > 2.0 * error
 }

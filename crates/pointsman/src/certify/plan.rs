@@ -10,7 +10,7 @@
 //! their worth is the mean over the draws of the saving from taking the best action afterwards.
 
 use super::listing::upper_envelope;
-use super::offer::{FirstCells, Offer, Purchase};
+use super::offer::{FirstCells, Offer, Purchase, ToCertainty};
 use super::{Certificate, Judgement};
 use crate::partition::CellId;
 use crate::policy::Promise;
@@ -73,6 +73,8 @@ pub struct CellPlan {
     pub by_items: Vec<Offer>,
     /// Offers of more labels on each present item; only if nothing determines the cell.
     pub by_labels: Vec<Offer>,
+    /// Offers of labels that determine the cell, one per way to get them, fewest labels first.
+    pub(super) determining: Vec<Offer>,
 }
 
 /// An item to label.
@@ -91,29 +93,23 @@ pub struct ItemToLabel {
 }
 
 impl CellPlan {
-    /// The labels that determine the cell with probability ¾; `None` if none do.
+    /// The labels that determine the cell with probability ¾, by the cheaper way, with the number by either way; `None` if none do.
     #[must_use]
     pub fn determining(&self) -> Option<Offer> {
-        Some(Offer {
-            cell: self.cell,
-            more_items: self.more_items,
-            more_labels: self.more_labels,
-            labels: self.labels?,
-            worth: self.worth,
-            chance: self.chance?,
-        })
+        let cheaper = self.determining.first()?.clone();
+        Some(Offer { more_items: self.more_items, more_labels: self.more_labels, ..cheaper })
     }
 
     /// The labels to ask for if their price is unknown: those that determine the cell or, if none do, the fewest with most of the possible
     /// saving. `None` if labels are expected to save nothing.
     #[must_use]
     pub fn asked(&self) -> Option<Offer> {
-        self.asked_of(&|_| true)
+        self.determining().or_else(|| self.asked_of(&|_| true))
     }
 
-    /// As [`CellPlan::asked`], among offers that can be bought.
+    /// As [`CellPlan::asked`], in one way, among offers that can be bought.
     fn asked_of(&self, can_be_bought: &dyn Fn(&Offer) -> bool) -> Option<Offer> {
-        self.determining().filter(can_be_bought).or_else(|| {
+        self.determining.iter().find(|offer| can_be_bought(offer)).cloned().or_else(|| {
             let offers = || self.improvements().filter(|offer| can_be_bought(offer));
             let most = offers().map(|offer| offer.worth).fold(0.0, f64::max);
             let enough = offers().filter(|offer| offer.worth >= PART_OF_LARGEST_SAVING * most);
@@ -129,15 +125,16 @@ impl CellPlan {
         best.max_by(|a, b| net(a).total_cmp(&net(b)).then(b.labels.cmp(&a.labels)))
     }
 
-    /// The offers that can be bought: labels that determine the cell, and fewer.
+    /// The offers that can be bought, each in one way: labels that determine the cell, and fewer.
     fn offers(&self, can_be_bought: &dyn Fn(&Offer) -> bool) -> Vec<Offer> {
-        let determining = self.determining();
+        let determining = self.determining.iter().find(|offer| can_be_bought(offer)).cloned();
         // Fewer labels are not worth more than those that determine the cell. If the two forecasts differ, the lower worth counts.
         let is_less = |offer: &&Offer| {
             determining.as_ref().is_none_or(|all| offer.labels < all.labels && offer.worth <= all.worth)
         };
-        let fewer: Vec<Offer> = self.improvements().filter(is_less).cloned().collect();
-        determining.into_iter().chain(fewer).filter(can_be_bought).collect()
+        let fewer: Vec<Offer> =
+            self.improvements().filter(is_less).filter(|offer| can_be_bought(offer)).cloned().collect();
+        determining.into_iter().chain(fewer).collect()
     }
 
     /// All offers, whether or not they determine the cell.
@@ -159,22 +156,35 @@ impl CellPlan {
         worth
     }
 
-    /// An offer, or the part of it that has at most `most` labels; `None` if it cannot be divided so.
+    /// An offer, or fewer new items with at most `most` labels; `None` if there are none.
     fn part_of(&self, offer: Offer, most: usize) -> Option<Offer> {
         if offer.labels <= most {
             return Some(offer);
         }
         let items = most / self.labels_per_new_item.max(1);
         let worth = self.worth_of_items(items).min(offer.worth);
-        let labels = items * self.labels_per_new_item;
-        (items > 0 && worth > 0.0 && offer.more_items.is_some()).then_some(Offer {
+        (items > 0 && worth > 0.0).then(|| Offer {
             more_items: Some(items),
             more_labels: None,
-            labels,
+            labels: items * self.labels_per_new_item,
             worth,
+            worth_error: offer.error_of_part(worth),
             chance: 0.0,
             ..offer
         })
+    }
+
+    /// The same if only some number of new items can be labelled.
+    fn with_items_available(&self, most: usize) -> Self {
+        let is_available = |offer: &Offer| offer.more_items.is_none_or(|items| items <= most);
+        let mut kept: Vec<Offer> = self.by_items.iter().filter(|offer| is_available(offer)).cloned().collect();
+        let beyond = self.by_items.iter().find(|offer| !is_available(offer)).cloned();
+        let largest = kept.iter().filter_map(|offer| offer.more_items).max().unwrap_or(0);
+        if largest < most {
+            kept.extend(beyond.and_then(|offer| self.part_of(offer, most * self.labels_per_new_item)));
+        }
+        let determining = self.determining.iter().filter(|offer| is_available(offer)).cloned().collect();
+        Self { by_items: kept, determining, ..self.clone() }
     }
 
     /// The mean worth of a label per thousand queries; `None` if no labels determine the cell.
@@ -241,13 +251,21 @@ impl Plan {
             if offer.labels - before > left {
                 closed.push(place);
             }
-            let Some(offer) = self.cells[place].part_of(offer, before.saturating_add(left)) else { continue };
+            let part = self.cells[place].part_of(offer, before.saturating_add(left));
+            let Some(offer) = part.filter(&can_be_bought) else { continue };
             if bought[place].as_ref().is_none_or(|before| before.worth < offer.worth) {
                 left -= offer.labels.saturating_sub(before).min(left);
                 bought[place] = Some(offer);
             }
         }
         total(bought.into_iter().flatten(), label_price, queries)
+    }
+
+    /// The plan if only some number of new items can be labelled in each cell, as in a table to choose from. Only purchases change.
+    #[must_use]
+    pub fn with_items_available(&self, available: impl Fn(CellId) -> usize) -> Self {
+        let cells = self.cells.iter().map(|plan| plan.with_items_available(available(plan.cell))).collect();
+        Self { cells, ..self.clone() }
     }
 
     /// The cells with the largest worth per label, at most `cells` of them; `None` if there are none. Cells worth less than 1 % of the best one,
@@ -262,13 +280,14 @@ impl Plan {
         let least = f64::max(NEGLIGIBLE_PART * most, NEGLIGIBLE_SAVING * cost);
         asked.retain(|offer| offer.worth > least);
         asked.sort_by(|a, b| b.worth_per_label().total_cmp(&a.worth_per_label()).then(a.cell.cmp(&b.cell)));
-        let mut found = FirstCells { cells: Vec::new(), determined: 0, labels: 0, worth: 0.0 };
+        let mut found = FirstCells { cells: Vec::new(), determined: 0, labels: 0, worth: 0.0, worth_error: 0.0 };
         for offer in asked.iter().take(cells) {
             found.cells.push(offer.cell);
             found.determined +=
                 usize::from(self.cells.iter().any(|plan| plan.cell == offer.cell && plan.labels.is_some()));
             found.labels = found.labels.saturating_add(offer.labels);
             found.worth += offer.worth;
+            found.worth_error = found.worth_error.hypot(offer.worth_error);
         }
         Some(found).filter(|found| !found.cells.is_empty())
     }
@@ -279,10 +298,23 @@ impl Plan {
         self.asked_of(|_| true)
     }
 
-    /// As [`Plan::asked`], restricted to offers that can be bought, such as only new items.
+    /// As [`Plan::asked`], each offer in one way: the cheaper one of those that can be bought, such as only new items.
     #[must_use]
     pub fn asked_of(&self, can_be_bought: impl Fn(&Offer) -> bool) -> Vec<Offer> {
         self.cells.iter().filter_map(|plan| plan.asked_of(&can_be_bought)).collect()
+    }
+
+    /// The labels that would determine cells, over all cells where a reasonable number does, by the cheaper way in each; `None` if there are
+    /// none.
+    #[must_use]
+    pub fn to_certainty(&self) -> Option<ToCertainty> {
+        let mut all = ToCertainty { cells: Vec::new(), labels: 0, share: 0.0 };
+        for (plan, labels) in self.cells.iter().filter_map(|plan| Some((plan, plan.labels?))) {
+            all.cells.push(plan.cell);
+            all.labels = all.labels.saturating_add(labels);
+            all.share += plan.share;
+        }
+        Some(all).filter(|all| !all.cells.is_empty())
     }
 
     /// The share of the calibration rows in undetermined cells.
@@ -294,12 +326,14 @@ impl Plan {
 
 /// The sum of some offers.
 fn total(offers: impl Iterator<Item = Offer>, label_price: f64, queries: f64) -> Purchase {
-    let mut all = Purchase { cells: Vec::new(), offers: Vec::new(), labels: 0, cost: 0.0, saving: 0.0 };
+    let mut all =
+        Purchase { cells: Vec::new(), offers: Vec::new(), labels: 0, cost: 0.0, saving: 0.0, saving_error: 0.0 };
     for offer in offers {
         all.cells.push(offer.cell);
         all.labels = all.labels.saturating_add(offer.labels);
         all.cost += offer.price(label_price);
         all.saving += offer.saving(queries);
+        all.saving_error = all.saving_error.hypot(offer.worth_error / 1000.0 * queries);
         all.offers.push(offer);
     }
     all

@@ -6,7 +6,7 @@ use super::CellCertificate;
 use super::budget_draws::{BudgetDraws, BudgetedCell};
 use super::difference_prior::{DifferencePrior, Known};
 use super::forecast::{Forecast, Laws};
-use super::future_differences::{FutureDifferences, LaterAdvantage};
+use super::future_differences::{FutureDifferences, LaterAdvantage, Saving};
 use super::items::Items;
 use super::offer::Offer;
 use super::plan::{CellPlan, Plan};
@@ -79,8 +79,14 @@ impl Router {
             })
         };
         let studies: Vec<Study<'_>> = filled.par_iter().filter_map(study).collect();
-        let known: Vec<Known<'_>> =
-            studies.iter().filter_map(|study| Some((study.forecast.as_ref()?, study.differences()))).collect();
+        let variances = policy.variances_of_differences();
+        let known: Vec<Known<'_>> = studies
+            .iter()
+            .filter_map(|study| {
+                let variances = variances[study.cell().index()].as_deref();
+                Some(Known { forecast: study.forecast.as_ref()?, estimates: study.differences(), variances })
+            })
+            .collect();
         let prior = DifferencePrior::fit(&known, task.actions(), self.cells().pooled_groups().is_some());
         let open = |study: &&Study<'_>| !judgement.cells[study.cell().index()].certain;
         let budget = match policy.task().limit() {
@@ -174,14 +180,14 @@ impl Study<'_> {
         BudgetedCell { share: self.share, routed: routed.sum(), later }
     }
 
-    /// The expected saving per query of the cell after labels. Under a budget, a change between routing and not routing is valued at the
-    /// later cutoff of the budget.
-    fn gain(&self, draws: &FutureDifferences, taken: usize, ahead: &[f64], prospects: &Prospects<'_>) -> f64 {
+    /// The saving per query of the cell after labels. Under a budget, a change between routing and not routing is valued at the later cutoff
+    /// of the budget.
+    fn gain(&self, draws: &FutureDifferences, taken: usize, ahead: &[f64], prospects: &Prospects<'_>) -> Saving {
         let Some(budget) = prospects.budget else { return draws.gain(taken, ahead, prospects.prior, |_| true) };
         let alike = |other: usize| self.is_route(other) == self.is_route(taken);
         let [kept, route] = self.alternatives();
         let later = draws.later_advantage([kept, route], self.cost(kept) - self.cost(route), prospects.prior);
-        draws.gain(taken, ahead, prospects.prior, alike).max(budget.gain(self.cell(), &later))
+        draws.gain(taken, ahead, prospects.prior, alike).larger(budget.gain(self.cell(), &later))
     }
 
     fn plan(&self, prospects: &Prospects<'_>) -> CellPlan {
@@ -195,16 +201,20 @@ impl Study<'_> {
         let ahead: Vec<f64> = (0..self.task.actions()).map(|action| self.cost(taken) - self.cost(action)).collect();
         let ways = self.ways(taken, &ahead, prospects);
         let cheaper = [&ways.by_items, &ways.by_labels].into_iter().flatten().min_by_key(|way| way.labels);
-        let gain = cheaper.map_or(ways.gain_of_knowing, |way| way.gain);
+        let gain = cheaper.map_or(ways.gain_of_knowing, |way| way.gain.mean);
         let worth = |gain: f64| 1000.0 * share * gain.clamp(0.0, regret);
         let offer = |way: &Way, by_items: bool| Offer {
             cell,
             more_items: by_items.then_some(way.more),
             more_labels: (!by_items).then_some(way.more),
             labels: way.labels,
-            worth: worth(way.gain),
+            worth: worth(way.gain.mean),
+            worth_error: worth(way.gain.variance.sqrt()),
             chance: way.chance,
         };
+        let by_items = ways.by_items.iter().map(|way| offer(way, true));
+        let mut determining: Vec<Offer> = by_items.chain(ways.by_labels.iter().map(|way| offer(way, false))).collect();
+        determining.sort_by_key(|offer| offer.labels);
         CellPlan {
             cell,
             share,
@@ -222,6 +232,7 @@ impl Study<'_> {
             labels_per_new_item: self.forecast.as_ref().map_or(1, Forecast::labels_per_new_item),
             by_items: ways.items_offered.iter().map(|way| offer(way, true)).collect(),
             by_labels: ways.labels_offered.iter().map(|way| offer(way, false)).collect(),
+            determining,
         }
     }
 
@@ -277,7 +288,7 @@ impl Study<'_> {
             }),
             false => Vec::new(),
         };
-        let gain_of_knowing = self.gain(&with_items(f64::INFINITY), taken, ahead, prospects);
+        let gain_of_knowing = self.gain(&with_items(f64::INFINITY), taken, ahead, prospects).mean;
         Ways { by_items, by_labels, items_offered, labels_offered, gain_of_knowing }
     }
 }
@@ -305,8 +316,8 @@ struct Way {
     labels: usize,
     /// The probability that they determine the cell.
     chance: f64,
-    /// The expected saving per query of the cell.
-    gain: f64,
+    /// The saving per query of the cell.
+    gain: Saving,
 }
 
 /// The smallest number up to `most` for which a monotone condition holds, to about a tenth.

@@ -15,7 +15,7 @@ const FOLD_SEED: u64 = 0xF01D;
 
 /// Folds per round. Decisions without a fifth of the rows are slightly worse than the policy's: at 300 rows and two labels that adds
 /// 0.002 to the promised cost. Smaller folds add less but vary more, because single rows change many decisions.
-const FOLDS: usize = 5;
+pub(super) const FOLDS: usize = 5;
 
 /// The fold of rows that are excluded.
 const NO_FOLD: u32 = u32::MAX;

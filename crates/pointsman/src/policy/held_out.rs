@@ -3,10 +3,12 @@
 //! For cells the estimates come from the other folds (`folds`), for a forest from the trees for which the row is out of bag
 //! (`out_of_bag`). They do not depend on prices, so all policies that differ only in prices share them.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::cutoff::Unit;
+use super::folds::FOLDS;
 use super::{Calibration, Policy};
 use crate::estimate::{Decomposition, GroupLosses, Imputation, LabelLosses, LossTable, Valuation};
 use crate::router::label_free;
@@ -191,6 +193,39 @@ impl Policy {
             }
         };
         estimates.held_out.get_or_init(|| found)
+    }
+
+    /// For each cell and pair of actions, the variance of the estimated cost difference: the jackknife over the folds of cross-fitting, on
+    /// average over its rounds. `None` for cells with too few rows, and for all with a forest.
+    pub(crate) fn variances_of_differences(&self) -> Vec<Option<Vec<f64>>> {
+        let mut found = vec![None; self.cells.count()];
+        if self.has_forest() {
+            return found;
+        }
+        let (held_out, actions) = (self.held_out(), self.actions());
+        let mut costs_of_rounds: BTreeMap<(u32, u32), Vec<Vec<f64>>> = BTreeMap::new();
+        for part in held_out.parts() {
+            let [mut low, mut high] = [(); 2].map(|()| vec![0.0; actions]);
+            self.fill_costs(&self.task, held_out.expected(part), &mut low, &mut high);
+            let middles = low.iter().zip(&high).map(|(low, high)| f64::midpoint(*low, *high)).collect();
+            let round = held_out.fold(part) / FOLDS as u32;
+            costs_of_rounds.entry((held_out.source(part), round)).or_default().push(middles);
+        }
+        let mut rounds_of_cell = vec![0.0; found.len()];
+        for ((cell, _), costs) in costs_of_rounds.into_iter().filter(|(_, costs)| costs.len() == FOLDS) {
+            let variances = found[cell as usize].get_or_insert_with(|| vec![0.0; actions * actions]);
+            for (pair, variance) in variances.iter_mut().enumerate() {
+                let difference = |costs: &Vec<f64>| costs[pair / actions] - costs[pair % actions];
+                let mean = costs.iter().map(difference).sum::<f64>() / FOLDS as f64;
+                let squares = costs.iter().map(|costs| (difference(costs) - mean).powi(2)).sum::<f64>();
+                *variance += squares * (FOLDS - 1) as f64 / FOLDS as f64;
+            }
+            rounds_of_cell[cell as usize] += 1.0;
+        }
+        for (variances, rounds) in found.iter_mut().zip(rounds_of_cell) {
+            variances.iter_mut().flatten().for_each(|variance| *variance /= rounds);
+        }
+        found
     }
 
     /// What estimates losses from the calibration rows; `None` without such rows.

@@ -66,4 +66,5 @@ mod reproduction {
     mod pooled;
     mod promises;
     mod small_savings;
+    mod worth_of_plans;
 }
