@@ -14,6 +14,7 @@ use crate::errors;
 use crate::interrupt::Writing;
 use crate::render::number::{count, short};
 use crate::render::paragraph;
+use crate::words::{identified_interval, with_error};
 
 /// The largest size of bids in memory, in bytes.
 const MAX_BYTES_IN_MEMORY: usize = 64 << 20;
@@ -107,11 +108,17 @@ pub(super) fn describe(
     }
     let Some(capped) = &summary.capped else { return Ok(()) };
     let to: Vec<String> = capped.to.iter().map(|(name, &n)| format!("{name} {}", count(n as usize))).collect();
+    let cost = match capped.standard_error {
+        Some(error) => {
+            format!("{}{}", with_error(capped.cost, error), identified_interval(capped.cost, error, capped.identified))
+        }
+        // Without calibration rows nothing corrects them.
+        None => format!("{} by the estimates that decide, which overstate it,", short(capped.cost)),
+    };
     let text = format!(
-        "{} take the next-best action instead ({}; column capped), which costs {} more per query over all queries.",
+        "{} take the next-best action instead ({}; column capped), which costs {cost} more per query over all queries.",
         count(capped.moved as usize),
-        to.join(", "),
-        short(capped.cost)
+        to.join(", ")
     );
     paragraph(out, 0, &text)
 }
