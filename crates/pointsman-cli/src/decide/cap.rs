@@ -108,15 +108,16 @@ pub(super) fn describe(
     }
     let Some(capped) = &summary.capped else { return Ok(()) };
     let to: Vec<String> = capped.to.iter().map(|(name, &n)| format!("{name} {}", count(n as usize))).collect();
-    let cost = match capped.standard_error {
+    let (cost, basis) = match capped.standard_error {
         Some(error) => {
-            format!("{}{}", with_error(capped.cost, error), identified_interval(capped.cost, error, capped.identified))
+            let open = identified_interval(capped.cost, error, capped.identified);
+            (with_error(capped.cost, error) + &open, "")
         }
         // Without calibration rows nothing corrects them.
-        None => format!("{} by the estimates that decide, which overstate it,", short(capped.cost)),
+        None => (short(capped.cost), ", by the estimates that decide, which overstate it"),
     };
     let text = format!(
-        "{} take the next-best action instead ({}; column capped), which costs {cost} more per query over all queries.",
+        "{} take the next-best action instead ({}; column capped), which costs {cost} more per query over all queries{basis}.",
         count(capped.moved as usize),
         to.join(", ")
     );
