@@ -209,7 +209,14 @@ class Policy:
     def for_task(self, task: Task) -> Policy: ...
     def judge(self, confidence: float) -> Judgement: ...
     def evaluate(
-        self, table: Table, *, calibration_error: bool = True, seed: int = 0, progress: _Progress = None
+        self,
+        table: Table,
+        *,
+        caps: Mapping[str, int | str] | None = None,
+        ids: Sequence[str] | None = None,
+        calibration_error: bool = True,
+        seed: int = 0,
+        progress: _Progress = None,
     ) -> Report: ...
     def realised(
         self, decisions: Decisions, probs: _Matrix, labels: Sequence[int] | npt.NDArray[np.uint32], answers: _Matrix

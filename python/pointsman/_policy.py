@@ -265,13 +265,17 @@ class Policy:
         features: MatrixLike | None = None,
         oracles: Mapping[str, MatrixLike] | None = None,
         sample_weight: Any = None,
+        caps: Mapping[str, int | str] | None = None,
+        ids: Iterable[Any] | None = None,
         calibration_error: bool = True,
         random_state: RandomState = 0,
         progress: bool = False,
     ) -> Report:
         """Evaluates the policy on held-out rows, against always predicting, always routing and the best possible decisions.
 
-        Arguments are those of :meth:`Router.fit`; ``truth`` has the true label distributions, if they are known.
+        Arguments are those of :meth:`Router.fit`; ``truth`` has the true label distributions, if they are known. With ``caps``, and ``ids``
+        that order rows of equal cost, the rows are decided as by :meth:`decide` with these arguments. ``report.data["caps"]`` has the use of
+        each cap and ``report.data["capped"]`` what the caps cost, with its standard error.
 
         >>> import numpy as np, pointsman
         >>> rng = np.random.default_rng(0)
@@ -284,8 +288,11 @@ class Policy:
         """
         table = self._held_out("evaluate", probs, votes, truth, features, oracles, sample_weight)
         seed = _inputs.seed(random_state)
+        named = None if ids is None else _inputs.ids(ids, len(table))
         with bar("calibration error", self._policy.cell_count, progress) as report:
-            native = self._policy.evaluate(table, calibration_error=calibration_error, seed=seed, progress=report)
+            native = self._policy.evaluate(
+                table, caps=caps, ids=named, calibration_error=calibration_error, seed=seed, progress=report
+            )
         return Report(native)
 
     def _held_out(

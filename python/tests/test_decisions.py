@@ -264,6 +264,12 @@ def test_caps_are_kept_exactly() -> None:
         assert sum(name == "route:expert" for name in capped) == wanting - min(most, wanting)
         assert [name for name in decisions.to_arrow()["capped"].to_pylist() if name] == [n for n in capped if n]
         assert "capped" in decisions.to_pandas()
+    report = policy.evaluate(probs[300:], votes[300:], caps={"expert": 7}, calibration_error=False)
+    assert report.data["caps"][0]["granted"] == 7 and report.shares["route:expert"] == 7 / 300
+    assert report.data["capped"]["standard_error"] > 0
+    ids = range(300)
+    with pytest.raises(PointsmanError, match="ids: 300 for 299 rows"):
+        policy.evaluate(probs[301:], votes[301:], caps={"expert": 7}, ids=ids)
     order = rng.permutation(300)
     once = policy.decide(probs[300:], caps={"expert": 7}).action
     assert (policy.decide(probs[300:][order], caps={"expert": 7}).action == once[order]).all()

@@ -11,7 +11,7 @@ use pointsman::task::TaskSummary;
 use pointsman::{Replay, Router, Table, Task};
 use pointsman_table::{Format, Frame, Need};
 
-use crate::args::CompareArgs;
+use crate::args::{CapArg, CompareArgs};
 use crate::evaluate::human::truth_in_words;
 use crate::failure::Hint;
 use crate::progress::Progress;
@@ -32,6 +32,7 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
                 .into()
         )));
     }
+    check_caps(args, &tasks)?;
     let loaded = routers.iter().map(|path| input::load_router(path)).collect::<anyhow::Result<Vec<Router>>>()?;
     let mut options = input::read_options(&args.reading, Some(&args.votes), Need::VotesOrTruth)?;
     options.classes = loaded.first().map(|router| router.classes().to_vec());
@@ -43,7 +44,11 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
             let held_out = in_order(&frame.table, router, path, &table)?;
             for (task, file) in &tasks {
                 let name = name(path, file.as_deref(), routers.len(), tasks.len());
-                replays.push((name, replay(router, path, task, file.as_ref(), &held_out, &frame)?));
+                let mut replay = replay(router, path, task, file.as_ref(), &held_out, &frame)?;
+                if let Some(caps) = task::caps(&caps_on(args, task), task)? {
+                    replay = replay.with_caps(caps, &held_out, frame.ids.as_deref())?;
+                }
+                replays.push((name, replay));
                 progress.step();
             }
         }
@@ -102,6 +107,21 @@ fn read_tasks(args: &CompareArgs, files: &[PathBuf]) -> anyhow::Result<Vec<(Task
         return Ok(vec![(task::from_args(&args.task)?, None)]);
     }
     files.iter().map(|file| Ok((task::from_file(file, &args.task)?, Some(file.clone())))).collect()
+}
+
+/// The caps on routes of a task.
+fn caps_on(args: &CompareArgs, task: &Task) -> Vec<CapArg> {
+    let has = |cap: &&CapArg| task.routes().iter().any(|route| route.name() == cap.name);
+    args.cap.iter().filter(has).cloned().collect()
+}
+
+/// Refuses a cap on a route that no task has.
+fn check_caps(args: &CompareArgs, tasks: &[(Task, Option<PathBuf>)]) -> anyhow::Result<()> {
+    let used = |cap: &CapArg| tasks.iter().any(|(task, _)| task.routes().iter().any(|route| route.name() == cap.name));
+    if let Some(cap) = args.cap.iter().find(|cap| !used(cap)) {
+        bail!("--cap {}={}: no task has a route of this name", cap.name, cap.size);
+    }
+    Ok(())
 }
 
 /// The table with its classes in the order of a router's.

@@ -197,19 +197,24 @@ impl Policy {
         Ok(Judgement(Arc::new(work::run(py, None, judge)?.map_err(refused)?)))
     }
 
-    /// Evaluates the policy on held-out rows.
-    #[pyo3(signature = (table, *, calibration_error = true, seed = 0, progress = None))]
+    /// Evaluates the policy on held-out rows, within caps if there are any; `ids` order rows of equal cost under caps.
+    #[pyo3(signature = (table, *, caps = None, ids = None, calibration_error = true, seed = 0, progress = None))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn evaluate(
         &self,
         py: Python<'_>,
         table: &Bound<'_, Table>,
+        caps: Option<&Bound<'_, PyAny>>,
+        ids: Option<Vec<String>>,
         calibration_error: bool,
         seed: u64,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Report> {
         let (router, policy, table) =
             (self.router_for("evaluate")?, Arc::clone(&self.policy), Arc::clone(&table.get().0));
-        Report::new(py, (router, policy, table), calibration_error, seed, progress)
+        let caps = caps.map(|caps| caps_of(caps, policy.task())).transpose()?;
+        let caps = caps.map(|caps| (caps, ids));
+        Report::new(py, (router, policy, table), caps, calibration_error, seed, progress)
     }
 
     /// The realised cost of each decision, given its label and, for routed rows, the oracle's answer.

@@ -45,12 +45,16 @@ impl Report {
     pub(crate) fn new(
         py: Python<'_>,
         (router, policy, table): (pointsman::Router, Arc<pointsman::Policy>, Arc<pointsman::Table>),
+        caps: Option<(pointsman::policy::Caps, Option<Vec<String>>)>,
         calibration_error: bool,
         seed: u64,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let judge = move |steps: &Steps| {
-            let replay = policy.replay(&table)?;
+            let mut replay = policy.replay(&table)?;
+            if let Some((caps, ids)) = caps {
+                replay = replay.with_caps(caps, &table, ids.as_deref())?;
+            }
             let inputs = ReportInputs { router, policy, table, replay };
             let mut report = pointsman_report::Report::new(&inputs.as_inputs(), &[], None)?;
             if calibration_error && inputs.table.has_votes() {

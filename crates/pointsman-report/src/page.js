@@ -182,6 +182,7 @@
     if (budget === undefined && target === undefined) return "";
     if (g.routes.every((route) => route.prices[state.route] === null)) return "No route is allowed at these prices: the limit has no effect.";
     if (price === null) return "The target loss of " + num(target) + " cannot be reached at these prices.";
+    if (budget !== undefined && price === 0) return "Budget: at most " + pct(budget) + " of traffic like the calibration rows is routed; the prices need not change.";
     return budget !== undefined ? "Budget: at most " + pct(budget) + " of traffic like the calibration rows is routed, as if routing cost " + num(price) + " more; that is not paid."
       : "Target: the least routing that keeps the expected loss at " + num(target) + ", as if every route cost " + num(price) + "; its own price is paid.";
   }
@@ -279,7 +280,7 @@
     }
     if (bar.lastChild) bar.lastChild.style.flex = "1";
     $("shares").replaceChildren(bar, chips);
-    const hindsight = byRow || !oracleIdentified ? [] : [[NAMES.rules["cell-optimal"] + (data.task.budget !== undefined || data.task.target_loss !== undefined ? ", no limit" : ""), g.cell_optimal[here], "green"]];
+    const hindsight = byRow || !oracleIdentified ? [] : [[NAMES.rules["cell-optimal"] + (data.task.budget !== undefined || data.task.target_loss !== undefined || data.caps ? ", no limit" : ""), g.cell_optimal[here], "green"]];
     const rows = [[NAMES.rules.router, router, "predict"], ...hindsight, ...simple.map(([name, cost], i) => [name, cost, i === 0 && name === NAMES.rules["best-threshold"] ? "vermilion" : "other"])].filter((r) => r[1] !== null);
     bars("costs", "Mean cost per query", rows.map((r) => [r[0], r[1], css(r[2])]));
   }

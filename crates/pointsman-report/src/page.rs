@@ -37,6 +37,7 @@ pub fn html(report: &Report) -> serde_json::Result<String> {
         "not_held_out" => not_held_out(report),
         "shares" => escaped(&report.shares_line()),
         "limit" => escaped(&report.limit_line().unwrap_or_default()),
+        "caps" => caps(report),
         "money" => escaped(&capitalised(&report.costs_line())),
         "savings" => escaped(&report.savings_line().unwrap_or_default()),
         "open" => {
@@ -49,6 +50,17 @@ pub fn html(report: &Report) -> serde_json::Result<String> {
         "advice" => advice(&report.warnings, report.next_step.as_ref()),
         _ => String::new(),
     }))
+}
+
+/// The caps and their effect at the task's prices, as HTML; empty without caps.
+fn caps(report: &Report) -> String {
+    let lines = report.cap_lines();
+    if lines.is_empty() {
+        return String::new();
+    }
+    let drawn = "These numbers are those at the task’s own prices; shares and costs keep the caps at all prices, but cells are drawn with the action \
+                 that they take without caps.";
+    format!("<p class=\"limit\">{} {drawn}</p>", escaped(&lines.join(" ")))
 }
 
 /// The warning that the rows are not held out, as HTML; empty if they are.

@@ -277,7 +277,7 @@ impl Report {
                 own
             } else {
                 let policy = inputs.router.policy(&with_loss(task, loss)?)?;
-                LossReport::new(&policy, &policy.replay(inputs.table)?, &cells)?
+                LossReport::new(&policy, &policy.replay(inputs.table)?.with_caps_of(inputs.replay), &cells)?
             });
             done();
         }

@@ -1,7 +1,7 @@
 //! Sentences about a report.
 
-use pointsman::evaluate::{MIN_DIFFERING_ROWS, Saving, ranking_name, rule_name};
-use pointsman::number::{counted, fixed, percent};
+use pointsman::evaluate::{CostOfCaps, EvaluatedCap, MIN_DIFFERING_ROWS, Saving, ranking_name, rule_name};
+use pointsman::number::{count, counted, fixed, percent};
 use pointsman::task::TaskSummary;
 
 use crate::chart::{label, number};
@@ -175,8 +175,9 @@ impl Report {
     /// The savings against each simple rule of known cost that satisfies the task's limit; the hardest rule first.
     fn savings(&self) -> Vec<(&str, Saving)> {
         let evaluation = &self.evaluation;
-        // Always routing violates a limit, so it is not compared.
-        let satisfies_limit = |name: &str| !(evaluation.task.is_limited() && name.starts_with("always-route"));
+        // Always routing violates a limit or a cap, so it is not compared.
+        let is_limited = evaluation.task.is_limited() || !evaluation.caps.is_empty();
+        let satisfies_limit = |name: &str| !(is_limited && name.starts_with("always-route"));
         let known =
             |name: &str| satisfies_limit(name) && evaluation.is_identified("router") && evaluation.is_identified(name);
         let all = evaluation.savings.iter().flat_map(|savings| savings.iter());
@@ -266,12 +267,42 @@ impl Report {
         Some(format!("The loss reached on these rows is {loss:.4}{error} {}{how}.", self.evaluation.unit))
     }
 
+    /// The use of each cap on these rows and, if a cap is exceeded without it, what the caps cost; one sentence or two each.
+    #[must_use]
+    pub fn cap_lines(&self) -> Vec<String> {
+        let evaluation = &self.evaluation;
+        let of_cap = |cap: &EvaluatedCap| {
+            let [most, wanted, granted] = [cap.most, cap.wanted, cap.granted].map(|n| count(n as usize));
+            let name = label(&cap.route, MAX_NAME_CHARS);
+            format!("Cap on {name}: {most} of these rows at most; {wanted} want it, {granted} get it.")
+        };
+        let cost = |capped: &CostOfCaps| {
+            let rows = counted(capped.moved, "row takes", "rows take");
+            if !evaluation.is_identified("router") {
+                return format!("{rows} the next-best action instead.");
+            }
+            let error = capped.standard_error.map_or(String::new(), |error| format!(" ± {}", number(error, 4)));
+            let open = capped.identified.map(|ends| ends.map(|end| number(end, 4))).filter(|[low, high]| low != high);
+            let open = open.map_or(String::new(), |[low, high]| format!(" (so few labels leave {low} to {high} open)"));
+            format!(
+                "{rows} the next-best action instead, which costs {}{error}{open} more per query over all rows.",
+                number(capped.cost, 4)
+            )
+        };
+        evaluation.caps.iter().map(of_cap).chain(evaluation.capped.as_ref().map(cost)).collect()
+    }
+
     /// The task's limit on routing, if it has one.
     #[must_use]
     pub fn limit_line(&self) -> Option<String> {
         let evaluation = &self.evaluation;
-        let surcharge = number(evaluation.surcharge?.price, 4);
+        let found = evaluation.surcharge?;
+        let surcharge = number(found.price, 4);
         Some(match (evaluation.task.budget, evaluation.task.target_loss) {
+            (Some(share), _) if found.price == 0.0 => format!(
+                "Budget: at most {} of traffic like the calibration rows is routed; the prices need not change.",
+                percent(share)
+            ),
             (Some(share), _) => format!(
                 "Budget: at most {} of traffic like the calibration rows is routed, as if routing cost {surcharge} more; that \
                  is not paid.",

@@ -53,9 +53,21 @@ pub(crate) fn moment(cell: &Cell<'_>) -> Parsed<i128> {
     }
 }
 
-/// Whether a value is a date or a time. A plain number may be anything else.
+/// Whether a value is a date or a time, in a form that is read or in another, such as `24.09.2026`. A plain number may be anything else.
 pub(crate) fn is_time(cell: &Cell<'_>) -> bool {
-    matches!(cell, Cell::Text(text) if iso(text.trim()).is_some())
+    matches!(cell, Cell::Text(text) if iso(text.trim()).is_some() || resembles_date(text.trim()))
+}
+
+/// Whether a text begins with a day, a month and a year in any order with the year at one end, as in `24.09.2026`, `9/24/2026 10:15` or
+/// `2026/9/24`.
+fn resembles_date(text: &str) -> bool {
+    let date = text.split([' ', 'T', ',']).next().unwrap_or_default();
+    ['.', '/', '-'].into_iter().any(|separator| {
+        let parts: Vec<&str> = date.split(separator).collect();
+        let is_number = |part: &&str| part.bytes().all(|b| b.is_ascii_digit());
+        let lengths: Vec<usize> = parts.iter().map(|part| part.len()).collect();
+        parts.iter().all(is_number) && matches!(lengths.as_slice(), [1 | 2, 1 | 2, 4] | [4, 1 | 2, 1 | 2])
+    })
 }
 
 /// `2024-03-01`, with a time behind a T or a space, fractions of a second, and Z or an offset such as +02:00. Without an offset a time
@@ -163,6 +175,19 @@ mod tests {
         for bad in ["", "01.03.2024", "2024-3-1", "2024-02-30", "2024-13-01", "2024-03-01T9", "2024-03-01Txx:00", "é"]
         {
             assert_eq!(iso(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn dates_in_other_forms_are_noticed_and_refused() {
+        for text in ["24.09.2026", "24/09/2026", "9/24/2026 10:15", "2026/09/24", "24-09-2026T08:00"] {
+            let cell = Cell::Text(text.into());
+            assert!(is_time(&cell), "{text}");
+            let error = moment(&cell).unwrap_err();
+            assert!(error.contains(&format!("{text:?} is not a date: write dates as 2024-03-01")), "{error}");
+        }
+        for text in ["soon", "1.2.3", "10.0.0.1", "555/1234", "12:30", "1/2"] {
+            assert!(!is_time(&Cell::Text(text.into())), "{text}");
         }
     }
 

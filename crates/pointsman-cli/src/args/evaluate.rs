@@ -7,6 +7,7 @@ use pointsman::Partition;
 use pointsman::evaluate::Sweep;
 
 use super::task::TASK_HELP;
+use super::values::CapArg;
 use super::{TableArgs, TaskArgs, VotesArgs};
 use crate::evaluate::fail_if::Condition;
 use crate::suggest::{self, suggest};
@@ -54,9 +55,10 @@ pub(crate) struct EvaluateArgs {
     /// Leave out the calibration error, the slowest part
     #[arg(long)]
     pub(crate) no_calibration_error: bool,
-    /// Not supported here: the error names the nearest budget
-    #[arg(long, value_name = "NAME=N|NAME=P%", hide = true)]
-    pub(crate) cap: Vec<String>,
+    /// Evaluate with at most N rows of this table, or P per cent of them, sent to a route, as decide --cap assigns them. May be given
+    /// for several routes
+    #[arg(long, value_name = "NAME=N|NAME=P%")]
+    pub(crate) cap: Vec<CapArg>,
     #[command(flatten)]
     pub(crate) task: TaskArgs,
     #[command(flatten)]
@@ -90,6 +92,10 @@ pub(crate) struct CompareArgs {
     /// The router or task file that the others are compared with, or both as in old+cheap [default: the first]
     #[arg(long, value_name = "NAME")]
     pub(crate) baseline: Option<String>,
+    /// Compare with at most N rows of this table, or P per cent of them, sent to a route by every policy that has it, as decide --cap
+    /// assigns them. May be given for several routes
+    #[arg(long, value_name = "NAME=N|NAME=P%")]
+    pub(crate) cap: Vec<CapArg>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -14,6 +14,7 @@ use crate::errors;
 use crate::interrupt::Writing;
 use crate::render::number::{count, short};
 use crate::render::paragraph;
+use crate::words::{identified_interval, with_error};
 
 /// The largest size of bids in memory, in bytes.
 const MAX_BYTES_IN_MEMORY: usize = 64 << 20;
@@ -107,11 +108,18 @@ pub(super) fn describe(
     }
     let Some(capped) = &summary.capped else { return Ok(()) };
     let to: Vec<String> = capped.to.iter().map(|(name, &n)| format!("{name} {}", count(n as usize))).collect();
+    let (cost, basis) = match capped.standard_error {
+        Some(error) => {
+            let open = identified_interval(capped.cost, error, capped.identified);
+            (with_error(capped.cost, error) + &open, "")
+        }
+        // Without calibration rows nothing corrects them.
+        None => (short(capped.cost), ", by the estimates that decide, which overstate it"),
+    };
     let text = format!(
-        "{} take the next-best action instead ({}; column capped), which costs {} more per query over all queries.",
+        "{} take the next-best action instead ({}; column capped), which costs {cost} more per query over all queries{basis}.",
         count(capped.moved as usize),
-        to.join(", "),
-        short(capped.cost)
+        to.join(", ")
     );
     paragraph(out, 0, &text)
 }

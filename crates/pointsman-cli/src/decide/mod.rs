@@ -13,17 +13,16 @@ use std::sync::{Arc, Mutex};
 
 use anyhow::bail;
 use pointsman::monitor::Traffic;
-use pointsman::policy::{CapUse, Caps, TallySummary};
+use pointsman::policy::{CapSize, CapUse, Caps, TallySummary};
 use pointsman::{Policy, Router, Task};
 use pointsman_table::{Batches, DecisionExtras, Format, Need, ReadOptions, Rereadable, RouterOrPolicy};
 
-use crate::args::{DecideArgs, Keep};
+use crate::args::{CapArg, DecideArgs, Keep};
 use crate::certified::Certified;
 use crate::failure::Bug;
 use crate::flags::{self, shell_quoted};
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::render::number::plain;
 use crate::render::{self, next_step, warn_all};
 use crate::{errors, explain, input, json, task, words};
 use keep::OutputColumns;
@@ -216,35 +215,43 @@ fn print(
         // Evaluating needs the router.
         Output::Table(..) | Output::None if policy.router().is_none() => return io::Write::flush(&mut err),
         Output::Table(..) | Output::None => {
-            let (remark, budget) = evaluation_step(args, policy, summary);
+            let (remark, caps) = (evaluation_step(args), flags::caps(&shares_of_caps(args, summary.rows)));
             let layout = flags::layout(&args.reading);
             // The held-out rows most likely have the format of the queries.
             let format = Format::from_path(&args.table).filter(|_| args.reading.format.is_none());
             let extension = format.or(args.reading.format).map_or("csv".to_owned(), |format| format.to_string());
-            (remark, format!("pointsman evaluate {router} heldout.{extension}{layout}{task}{budget}"))
+            (remark, format!("pointsman evaluate {router} heldout.{extension}{layout}{task}{caps}"))
         }
     };
     next_step(&mut err, &remark, &[command])?;
     io::Write::flush(&mut err)
 }
 
-/// The remark on evaluating decisions on held-out rows, and the flag of the budget nearest to caps, which only decide has.
-fn evaluation_step(args: &DecideArgs, policy: &Policy, summary: &TallySummary) -> (String, String) {
+/// The remark on evaluating decisions on held-out rows.
+fn evaluation_step(args: &DecideArgs) -> String {
     let mut remark = "Next, evaluate it on held-out rows".to_owned();
     let has_name = |key: &str| args.reading.columns.iter().any(|columns| columns.has_name(key));
     if has_name("probs") && !has_name("votes") && !has_name("labels") {
         remark += ", with votes=PREFIX added to --columns unless their votes are called votes_<class>";
     }
     remark += "; labels in a long table need --annotations FILE";
-    let mut budget = String::new();
-    if !args.cap.is_empty() && policy.task().limit().is_none() {
-        let routed: f64 =
-            summary.shares.iter().filter(|(name, _)| name.starts_with("route:")).map(|(_, share)| share).sum();
-        let share = plain((1e4 * routed).round() / 1e2);
-        remark += &format!("; evaluate has no cap, the nearest is a budget of {share} %");
-        budget = format!(" --budget {share}%");
+    if args.cap.iter().any(|cap| matches!(cap.size, CapSize::Queries(_))) {
+        remark += "; a cap is given as its share of the queries";
     }
-    (remark + ":", budget)
+    remark + ":"
+}
+
+/// The caps as shares of the queries, which other tables can keep as well.
+fn shares_of_caps(args: &DecideArgs, rows: u64) -> Vec<CapArg> {
+    let share = |cap: &CapArg| match cap.size {
+        CapSize::Queries(most) if rows > 0 => {
+            // Rounded up, so that as many queries fit in a table of this size; the difference is rounding of an exact share.
+            let percent = (1e6 * most.min(rows) as f64 / rows as f64 - 1e-6).ceil() / 1e4;
+            CapArg { size: CapSize::Percent(percent), ..cap.clone() }
+        }
+        _ => cap.clone(),
+    };
+    args.cap.iter().map(share).collect()
 }
 
 /// Where decisions go; with `--json` only to `-o`.

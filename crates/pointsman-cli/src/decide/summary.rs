@@ -57,6 +57,11 @@ struct Capped {
     to: Named<u64>,
     /// By how much that raises the expected cost per query, over all queries.
     cost: f64,
+    /// The standard error of that; null without calibration rows.
+    standard_error: Option<f64>,
+    /// The interval that the labels identify it to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    identified: Option<[f64; 2]>,
 }
 
 impl Summary {
@@ -71,7 +76,13 @@ impl Summary {
             let CapUse { most, wanted, granted, price, .. } = *used;
             Cap { route: route.to_owned(), most, wanted, granted, price }
         };
-        let capped = |CappedSummary { moved, to, cost, .. }| Capped { moved, to, cost };
+        let capped = |CappedSummary { moved, to, cost, standard_error, identified, .. }| Capped {
+            moved,
+            to,
+            cost,
+            standard_error: standard_error.and_then(known),
+            identified,
+        };
         Self {
             rows: tally.rows,
             output: match output {

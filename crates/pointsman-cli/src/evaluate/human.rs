@@ -35,7 +35,7 @@ pub(super) fn print(args: &EvaluateArgs, report: &Report, policy: &Policy, writt
     };
     let (router, truth) = (shell_quoted(&args.router), truth_in_words(evaluation.truth));
     paragraph(&mut out, 0, &format!("{BOLD}{router}{BOLD:#} on {rows}; truth is {truth}"))?;
-    for text in words::policy::limit(policy).into_iter().chain(report.loss_line()) {
+    for text in words::policy::limit(policy).into_iter().chain(report.loss_line()).chain(report.cap_lines()) {
         paragraph(&mut out, 0, &text)?;
     }
     matrix::write(&mut out, &evaluation.task, &report.classes)?;
@@ -159,9 +159,10 @@ fn regret(report: &Report, digits: usize) -> String {
         true => String::new(),
         false => format!("{} above the best action per cell, ", against("cell-optimal")),
     };
-    let limit = match evaluation.regret_ignores_limit {
-        true => " Always routing and the best in hindsight ignore the limit: part of the regret is its price.",
-        false => "",
+    let limit = match (evaluation.regret_ignores_limit, evaluation.caps.is_empty()) {
+        (true, true) => " Always routing and the best in hindsight ignore the limit: part of the regret is its price.",
+        (true, false) => " Always routing and the best in hindsight ignore the cap: part of the regret is its price.",
+        (false, _) => "",
     };
     let open = report.open_regret(digits).map_or(String::new(), |open| format!(" ({open})"));
     format!("Regret: {of_cell}{} above the best possible per query{open}.{limit}", against("pointwise-optimal"))

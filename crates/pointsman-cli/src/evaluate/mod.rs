@@ -4,7 +4,6 @@ pub(crate) mod fail_if;
 pub(crate) mod human;
 pub(crate) mod write;
 
-use anyhow::bail;
 use pointsman::evaluate::{CalibrationError, Truth};
 use pointsman::{Policy, Router, Table, Task};
 use pointsman_report::{Inputs, MadeFrom, NextStep, Report};
@@ -31,17 +30,8 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<()> {
         args.task.task.first(),
     ])?;
     args.output.iter().try_for_each(|folder| check_folder(folder))?;
-    if let Some(cap) = args.cap.first() {
-        let share = cap.rsplit_once('=').map(|(_, size)| size.trim()).filter(|size| size.ends_with('%'));
-        bail!(
-            "--cap {cap}: evaluate has no caps, which count the queries of one table in decide; the nearest is a budget, which is a \
-             share of all traffic: {}",
-            share.map_or("--budget P%, the cap in per cent of the queries".to_owned(), |share| format!(
-                "--budget {share}"
-            ))
-        );
-    }
     let task = task::from_args(&args.task)?;
+    let caps = task::caps(&args.cap, &task)?;
     input::check_order("evaluate", &args.router, &args.table)?;
     let router = input::load_router(&args.router)?;
     let policy = errors::compile(&router, &task, &args.router, args.task.task.first())?;
@@ -50,7 +40,10 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<()> {
     let frame = input::read_frame(&args.table, &options)?;
     let table = &frame.table;
     input::check_classes(&router, table.classes(), &args.table)?;
-    let replay = policy.replay(table).map_err(|error| errors::in_rows(error, &frame))?;
+    let mut replay = policy.replay(table).map_err(|error| errors::in_rows(error, &frame))?;
+    if let Some(caps) = caps {
+        replay = replay.with_caps(caps, table, frame.ids.as_deref())?;
+    }
     let inputs = Inputs { router: &router, policy: &policy, table, replay: &replay };
     let mut report = Report::new(&inputs, &args.sweep, None)?;
     report.calibration_error = calibration_error(args, &router, table, &policy)?;
@@ -58,7 +51,10 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<()> {
     report.warnings.extend(words::policy::overpriced(policy.task()));
     report.warnings.extend(words::policy::unused_answers(&task, router.rows()));
     let traffic = replay.traffic(&router, table)?;
-    report.warnings.extend(words::policy::limit_missed(&policy, &traffic, &report.evaluation.shares));
+    // With caps the routed share is not the limit's.
+    if report.evaluation.capped.is_none() {
+        report.warnings.extend(words::policy::limit_missed(&policy, &traffic, &report.evaluation.shares));
+    }
     report.made_from = Some(made_from(args));
     report.next_step = Some(next_step(args, &report, table.has_votes()));
     let mut written = None;
@@ -166,8 +162,9 @@ fn next_step(args: &EvaluateArgs, report: &Report, has_votes: bool) -> NextStep 
             commands,
         };
     }
+    let caps = flags::caps(&args.cap);
     NextStep {
         remark: "Next, decide queries at these prices:".to_owned(),
-        commands: vec![format!("pointsman decide {router} queries.csv{layout}{task} -o decisions.csv")],
+        commands: vec![format!("pointsman decide {router} queries.csv{layout}{task}{caps} -o decisions.csv")],
     }
 }

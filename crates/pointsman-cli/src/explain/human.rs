@@ -137,6 +137,22 @@ fn reason_in_words(reason: &str) -> &'static str {
     }
 }
 
+/// The loss of predicting and its parts. An estimate of the reducible part below zero is shown as zero, and then the parts exceed the whole.
+fn parts_in_words(total: f64, unit: &str, [irreducible, reducible]: [f64; 2]) -> String {
+    let negative = match irreducible > total {
+        true => {
+            " The estimate of the irreducible part is above the whole loss, so that of the reducible part is negative and shown as 0."
+        }
+        false => "",
+    };
+    format!(
+        "Predicting loses {} {unit}: {} is irreducible, and {} would be saved by an oracle that knows the distribution of the labels.{negative}",
+        short(total),
+        short(irreducible),
+        short(reducible)
+    )
+}
+
 /// What decides, what would change the action, and whether it is certain, one sentence each.
 fn sentences(it: &Explanation, policy: &Policy) -> Vec<String> {
     let mut sentences = Vec::new();
@@ -148,13 +164,7 @@ fn sentences(it: &Explanation, policy: &Policy) -> Vec<String> {
         ));
     }
     if let (Some(irreducible), Some(reducible)) = (it.irreducible, it.reducible) {
-        sentences.push(format!(
-            "Predicting loses {} {}: {} is irreducible, and {} would be saved by an oracle that knows the distribution of the labels.",
-            short(it.total),
-            it.unit,
-            short(irreducible),
-            short(reducible)
-        ));
+        sentences.push(parts_in_words(it.total, it.unit, [irreducible, reducible]));
     }
     sentences.push(format!("Reason: {}, {}.", it.reason, reason_in_words(it.reason)));
     match (&it.runner_up, it.margin) {
@@ -254,5 +264,17 @@ fn certainty(it: &Explanation, policy: &Policy) -> String {
             format!("{style}{word}{style:#} with {confidence} confidence: no other action is better{prices}.")
         }
         _ => format!("{style}{word}{style:#} with {confidence} confidence."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parts_in_words;
+
+    #[test]
+    fn irreducible_part_above_the_whole_loss_is_explained() {
+        let text = parts_in_words(0.2, "Brier points", [0.25, 0.0]);
+        assert!(text.contains(" is irreducible") && text.ends_with("is negative and shown as 0."), "{text}");
+        assert!(!parts_in_words(0.3, "Brier points", [0.25, 0.05]).contains("negative"));
     }
 }

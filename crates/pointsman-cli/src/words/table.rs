@@ -251,8 +251,11 @@ pub(crate) fn mismatch(table: &Table) -> anyhow::Result<Option<String>> {
 pub(crate) fn labels(frame: &Frame, votes: &VotesArgs, planned: Option<&Router>) -> anyhow::Result<Vec<String>> {
     let (table, mut sentences) = (&frame.table, Vec::new());
     let labels = |row: usize| table.votes(row).map_or(0, Votes::k);
+    if votes.keep_label.is_some() {
+        sentences.extend(order_by_row(frame));
+    }
     if let Some(first) = votes.first_labels.filter(|_| table.has_votes()) {
-        sentences.extend(first_labels_by_row(frame));
+        sentences.extend(order_by_row(frame).filter(|_| votes.keep_label.is_none()));
         let first = u64::from(first.get());
         let fewer = (0..table.rows()).filter(|&row| labels(row) < first).count();
         if fewer > 0 {
@@ -330,8 +333,8 @@ pub(crate) fn annotation_order(frame: &Frame) -> Option<String> {
     date.filter(|_| frame.annotations.is_some()).map(|date| assumed_order(file, date))
 }
 
-/// A warning that the first labels are those of the first rows, although a column may show when labels were given.
-fn first_labels_by_row(frame: &Frame) -> Option<String> {
+/// A warning that the first or latest labels are found by the order of rows, although a column may show when labels were given.
+fn order_by_row(frame: &Frame) -> Option<String> {
     let joined = frame.joined.as_ref()?;
     joined.unused_date.as_ref().map(|date| assumed_order(&joined.file, date))
 }

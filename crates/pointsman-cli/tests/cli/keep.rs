@@ -149,13 +149,18 @@ fn summary_has_the_numbers_of_the_terminal() {
     }
     assert!(printed["capped"]["moved"].as_u64() > Some(0));
     assert_eq!(printed["capped"]["moved"], printed["reasons"]["degraded"]);
+    assert!(printed["capped"]["standard_error"].as_f64() > Some(0.0), "{}", printed["capped"]);
     assert!(
         rows.iter().all(|row| row[next] != row[action] && (row[reason] != "degraded" || row[next] == "route:expert"))
     );
     // What the schema says is there is all there is.
     let schema = fs::read_to_string(repository().join("docs/decide.schema.json")).unwrap();
     let schema: serde_json::Value = serde_json::from_str(&schema).unwrap();
-    for (value, schema) in [(&printed, &schema), (&printed["caps"][0], &schema["properties"]["caps"]["items"])] {
+    for (value, schema) in [
+        (&printed, &schema),
+        (&printed["caps"][0], &schema["properties"]["caps"]["items"]),
+        (&printed["capped"], &schema["properties"]["capped"]),
+    ] {
         let known = keys(&schema["properties"]);
         assert!(keys(value).iter().all(|key| known.contains(key)), "{value}");
         has_keys(

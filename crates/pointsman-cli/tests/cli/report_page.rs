@@ -58,6 +58,27 @@ fn report_json_has_the_terminals_numbers() {
     }
 }
 
+/// A budget that does not bind is called so, and caps are on the page.
+#[test]
+fn page_states_budgets_that_do_not_bind_and_caps() {
+    let folder = workshop();
+    let page = |task: &str| {
+        evaluate(folder.path(), task);
+        fs::read_to_string(folder.path().join("report/report.html")).unwrap()
+    };
+    let header = |page: &str| page.split("</header>").next().unwrap().to_owned();
+    let loose = header(&page(&format!("{ONE} --budget 1")));
+    assert!(
+        loose.contains("is routed; the prices need not change.") && !loose.contains("as if routing cost"),
+        "{loose}"
+    );
+    let tight = header(&page(&format!("{ONE} --budget 0.05")));
+    assert!(tight.contains("as if routing cost") && !tight.contains("need not change"), "{tight}");
+    let capped = header(&page(&format!("{ONE} --cap expert=5")));
+    assert!(capped.contains("Cap on expert: 5 of these rows at most;"), "{capped}");
+    assert!(capped.contains("keep the caps at all prices"), "{capped}");
+}
+
 /// The number that follows some words.
 fn number_after(text: &str, words: &str) -> f64 {
     let after = text.split(words).nth(1).unwrap_or_else(|| panic!("{words:?} is not in {text:?}"));

@@ -141,20 +141,38 @@ fn assumed_columns_and_differing_annotators_are_reported() {
 }
 
 #[test]
-fn caps_of_evaluate_are_refused_with_the_nearest_budget() {
+fn evaluate_and_compare_keep_the_caps_of_decide() {
     let folder = workshop();
+    let path = folder.path();
     let decide = "decide router.safetensors heldout.csv --route expert=0.02 --cap expert=15 -o decisions.csv";
-    let run = line(folder.path(), decide).ok();
-    let said = run.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(said.contains("evaluate has no cap, the nearest is a budget of 7.5 %"), "{said}");
-    let next = suggested(&run.stderr);
-    assert!(next.ends_with("--route expert=0.02 --budget 7.5%"), "{next}");
-    line(folder.path(), &next).ok();
-    let run = line(folder.path(), "evaluate router.safetensors heldout.csv --route expert=0.02 --cap expert=7.5%");
-    assert!(
-        run.code == 2 && run.stderr.contains("evaluate has no cap") && run.stderr.contains("--budget 7.5%"),
-        "{run:?}"
-    );
+    let next = suggested(&line(path, decide).ok().stderr);
+    assert!(next.ends_with("--route expert=0.02 --cap expert=7.5%"), "{next}");
+    let said = line(path, &next).ok().stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("Cap on expert: 15 of these rows at most;") && said.contains(", 15 get it."), "{said}");
+    assert!(said.contains("the next-best action instead, which costs ") && said.contains(" more per query"), "{said}");
+    assert!(said.contains("ignore the cap"), "{said}");
+    let task = "--route expert=0.02 --cap expert=15 --no-calibration-error";
+    let found = line(path, &format!("evaluate router.safetensors heldout.csv {task} --json")).ok().json();
+    let decided =
+        line(path, "decide router.safetensors heldout.csv --route expert=0.02 --cap expert=15 --json").ok().json();
+    assert_eq!(found["caps"], decided["caps"]);
+    assert_eq!((&found["capped"]["moved"], &found["shares"]), (&decided["capped"]["moved"], &decided["shares"]));
+    assert!(found["capped"]["standard_error"].as_f64() > Some(0.0), "{}", found["capped"]);
+    // A cap that is not used up changes nothing.
+    let plain = line(path, "evaluate router.safetensors heldout.csv --route expert=0.02 --no-calibration-error --json");
+    let loose =
+        "evaluate router.safetensors heldout.csv --route expert=0.02 --cap expert=200 --no-calibration-error --json";
+    let (plain, loose) = (plain.ok().json(), line(path, loose).ok().json());
+    assert_eq!((&loose["mean_cost"], &loose["capped"]), (&plain["mean_cost"], &serde_json::Value::Null));
+    // Two prices under one cap.
+    fs::write(path.join("a.toml"), "loss = \"brier\"\n[[route]]\nname = \"expert\"\ncost = 0.02\n").unwrap();
+    fs::write(path.join("b.toml"), "loss = \"brier\"\n[[route]]\nname = \"expert\"\ncost = 0.01\n").unwrap();
+    let compare = "compare router.safetensors heldout.csv a.toml b.toml --cap expert=15 --json";
+    for policy in line(path, compare).ok().json()["policies"].as_array().unwrap() {
+        assert_eq!(policy["shares"]["route:expert"], 0.075, "{policy}");
+    }
+    let refused = line(path, "compare router.safetensors heldout.csv a.toml b.toml --cap nobody=15");
+    assert!(refused.code == 2 && refused.stderr.contains("no task has a route of this name"), "{refused:?}");
 }
 
 #[test]

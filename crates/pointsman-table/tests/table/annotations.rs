@@ -422,6 +422,15 @@ fn unused_columns_of_times_are_reported() {
     let line = "{\"id\":1,\"label\":\"cat\",\"when\":\"2024-03-01\"}\n";
     assert_eq!(unused("l.jsonl", line, "").as_deref(), Some("when"));
     assert_eq!(unused("l.csv", "id,label,note\n1,cat,soon\n", ""), None);
+    // A date in another form is noticed as well, and refused where it is named.
+    let text = "id,label,day\n1,cat,24.09.2026\n";
+    assert_eq!(unused("l.csv", text, "").as_deref(), Some("day"));
+    let labels = folder.file("l.csv", text);
+    let named = ReadOptions { columns: "date=day".parse().unwrap(), ..options(&labels, &[]) };
+    let error = read_frame(&table, &named).unwrap_err().to_string();
+    for part in ["l.csv", "row 1", "day", "\"24.09.2026\" is not a date", "2024-03-01"] {
+        assert!(error.contains(part), "{part}: {error}");
+    }
 }
 
 /// A hundred thousand classes or annotators are not all listed.

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use super::taken_actions::TakenActions;
-use super::{Basis, MIN_DIFFERING_ROWS, Mean, Replay, Truth, minus};
+use super::{Basis, MIN_DIFFERING_ROWS, Replay, Truth, minus};
 use crate::error::{Result, TableError, TaskError};
 use crate::loss::Loss;
 use crate::numeric::weighted::Z_95;
@@ -160,7 +160,7 @@ pub fn compare_policies<'a, S: Into<String>>(
                 unit: policy.task().loss().unit(),
                 corrected: own.by == Basis::Corrected,
                 cost: own.rows.as_ref().map(|_| own.taken.mean_cost(own.by)),
-                standard_error: own.rows.as_ref().and_then(|rows| replay.corrected_mean(rows).standard_error),
+                standard_error: own.priced().and_then(|rows| replay.corrected_mean(&rows).standard_error),
                 same_loss: same,
                 difference: if same && other != place { own.minus(&costs[place]) } else { None },
                 shares: replay.shares(policy, &policy.task().action_names()),
@@ -196,13 +196,19 @@ impl<'a> CostsByRow<'a> {
     /// These costs minus others on the same basis; `None` if one of them is unknown.
     fn minus(&self, other: &Self) -> Option<Difference> {
         let rows = minus(self.rows.as_ref()?, other.rows.as_ref()?);
-        let Mean { mean: estimate, standard_error } = self.replay.corrected_mean(&rows);
+        let estimate = self.replay.corrected_mean(&rows).mean;
+        let standard_error = self.replay.corrected_mean(&minus(&self.priced()?, &other.priced()?)).standard_error;
         let bayes_part = |row: usize| self.bayes_part(row) - other.bayes_part(row);
         let is_corrected = self.by == Basis::Corrected;
         let interval = standard_error.map(|error| [estimate - Z_95 * error, estimate + Z_95 * error]);
         let identified = if is_corrected { self.replay.identify_difference(estimate, &bayes_part) } else { None };
         let differing_rows = self.replay.effective_rows(|row| rows[0][row] != 0.0);
         Some(Difference { estimate, standard_error, interval, identified, differing_rows })
+    }
+
+    /// The costs with prices of caps, from which standard errors are computed.
+    fn priced(&self) -> Option<[Vec<f64>; 2]> {
+        self.rows.as_ref().map(|rows| self.taken.with_prices_of_caps(rows))
     }
 
     /// The part of a row that is routed to a Bayes-optimal oracle.

@@ -3,7 +3,7 @@
 use super::corrected::Corrected;
 use super::replay::{Basis, Group, Replay, best, minus, sum};
 use super::taken_actions::TakenActions;
-use super::{Evaluation, LossReached, Mean, Saving, Truth};
+use super::{Evaluation, LossReached, Saving, Truth};
 use crate::error::{Error, Result};
 use crate::oracle::Oracle;
 use crate::partition::CellId;
@@ -31,6 +31,7 @@ impl Replay {
         if self.is_correctable() {
             self.add_corrected_costs(policy, &names, &taken, &mut evaluation)?;
         }
+        self.add_caps(policy, &taken, &mut evaluation);
         evaluation.shares = self.shares(policy, &names);
         self.rank(&mut evaluation);
         for support in [Support::Enough, Support::Sparse, Support::Empty] {
@@ -51,6 +52,8 @@ impl Replay {
             task: policy.task_summary(),
             surcharge: policy.surcharge(),
             loss_reached: None,
+            caps: Vec::new(),
+            capped: None,
             mean_cost: Named::new(),
             standard_error: Named::new(),
             corrected_cost: None,
@@ -59,7 +62,7 @@ impl Replay {
             savings: None,
             unidentified: self.unidentified(policy, names),
             regret: Named::new(),
-            regret_ignores_limit: task.limit().is_some(),
+            regret_ignores_limit: task.limit().is_some() || self.caps.is_some(),
             corrected_regret: None,
             corrected_regret_standard_error: None,
             shares: Named::new(),
@@ -83,7 +86,7 @@ impl Replay {
         };
         // Means are computed by group if all rows of a group have one action; rows are needed for the standard errors only.
         let router = taken.mean_cost(Basis::Table);
-        add("router".into(), router, &|row| taken.cost(row, Basis::Table));
+        add("router".into(), router, &|row| taken.cost(row, Basis::Table) + taken.price_of_cap(row));
         for (action, name) in names.iter().enumerate() {
             let mean = self.always(policy, action, Basis::Table);
             add(format!("always-{name}"), mean, &|row| self.cost(policy, row, action, Basis::Table));
@@ -104,14 +107,13 @@ impl Replay {
     fn loss_reached(&self, task: &Task, taken: &TakenActions<'_>) -> LossReached {
         let price = |action: usize| task.routes().get(action.wrapping_sub(1)).map_or(0.0, |route| route.price());
         let loss = |row: usize, by: Basis| taken.cost(row, by) - taken.action(row).mean(price);
-        let Mean { mean, standard_error } = self.mean(&|row| loss(row, Basis::Table));
-        let corrected =
-            (!self.truth_known && self.is_correctable()).then(|| self.corrected_mean(&self.each_row(&loss)));
+        let corrected = (!self.truth_known && self.is_correctable()).then(|| self.each_row(&loss));
+        let error_of = |rows: &[Vec<f64>; 2]| self.corrected_mean(&taken.with_prices_of_caps(rows)).standard_error;
         LossReached {
-            mean,
-            standard_error,
-            corrected: corrected.map(|corrected| corrected.mean),
-            corrected_standard_error: corrected.and_then(|corrected| corrected.standard_error),
+            mean: self.mean(&|row| loss(row, Basis::Table)).mean,
+            standard_error: self.mean(&|row| loss(row, Basis::Table) + taken.price_of_cap(row)).standard_error,
+            corrected: corrected.as_ref().map(|rows| self.corrected_mean(rows).mean),
+            corrected_standard_error: corrected.as_ref().and_then(error_of),
         }
     }
 
@@ -125,6 +127,7 @@ impl Replay {
     ) -> Result<()> {
         let rows = |cost: &dyn Fn(usize, Basis) -> f64| self.each_row(cost);
         let router = rows(&|row, by| taken.cost(row, by));
+        let priced = taken.with_prices_of_caps(&router);
         let in_hindsight = |group: &Group| best(names.len(), |action| group.cost(policy, action, Basis::Corrected));
         let actions: Vec<usize> = self.groups.iter().map(in_hindsight).collect();
         let by_cell = rows(&|row, by| self.cost(policy, row, actions[self.places[row].group as usize], by));
@@ -148,12 +151,13 @@ impl Replay {
         };
         let mut errors = Named::new();
         let rules = always.iter().map(|(name, rows)| (name.as_str(), rows)).chain(optima);
-        for (name, rows) in [("router", &router)].into_iter().chain(rules) {
+        for (name, rows) in [("router", &priced)].into_iter().chain(rules) {
             errors.push(name, with_excess(name, self.corrected_mean(rows).standard_error));
         }
         let (mut regret, mut regret_errors) = (Named::new(), Named::new());
         for (name, rows) in optima {
-            let Mean { mean, standard_error } = self.corrected_mean(&minus(&router, rows));
+            let mean = self.corrected_mean(&minus(&router, rows)).mean;
+            let standard_error = self.corrected_mean(&minus(&priced, rows)).standard_error;
             let own = costs.get("router").zip(costs.get(name)).map(|(router, best)| router - best);
             regret.push(name, own.filter(|_| name == "pointwise-optimal").unwrap_or(mean));
             regret_errors.push(name, with_excess(name, standard_error));
@@ -167,17 +171,18 @@ impl Replay {
         evaluation.corrected_standard_error = Some(errors);
         evaluation.corrected_regret = Some(regret);
         evaluation.corrected_regret_standard_error = Some(regret_errors);
-        evaluation.savings = Some(self.savings(policy, taken, &router, &always)?);
+        evaluation.savings = Some(self.savings(policy, taken, [&router, &priced], &always)?);
         evaluation.corrected_two_way = Some(self.two_way(policy, policy.task(), Basis::Corrected)?);
         Ok(())
     }
 
-    /// The router's savings over constant actions and over the best thresholds, from corrected costs of each row.
+    /// The router's savings over constant actions and over the best thresholds, from corrected costs of each row. `router` are its costs
+    /// without and with prices of caps.
     fn savings(
         &self,
         policy: &Policy,
         taken: &TakenActions<'_>,
-        router: &[Vec<f64>; 2],
+        router: [&[Vec<f64>; 2]; 2],
         always: &[(String, [Vec<f64>; 2])],
     ) -> Result<Named<Saving>> {
         let mut savings = Named::new();

@@ -1,6 +1,6 @@
 //! The result of an evaluation on held-out rows.
 
-use super::Saving;
+use super::{CostOfCaps, EvaluatedCap, Saving};
 use crate::number::is_wide_beside;
 use crate::policy::Surcharge;
 use crate::task::{Named, TaskSummary};
@@ -39,6 +39,12 @@ pub struct Evaluation {
     /// The loss that the router reaches on these rows, if the task has a target loss.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub loss_reached: Option<LossReached>,
+    /// The use of each cap, if the rows were evaluated under caps.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
+    pub caps: Vec<EvaluatedCap>,
+    /// What the caps cost, if rows take other actions because of them.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub capped: Option<CostOfCaps>,
     /// Mean cost of `router`, `always-predict`, `always-route:<name>`, `always-abstain`, `cell-optimal` and
     /// `pointwise-optimal`.
     pub mean_cost: Named<f64>,
@@ -66,7 +72,7 @@ pub struct Evaluation {
     /// Cost above the best action per cell and above the best action per row. The first may be negative for a forest, which decides row by
     /// row.
     pub regret: Named<f64>,
-    /// Set if the task limits routing: always routing and the best actions in hindsight do not keep the limit.
+    /// Set if the task or caps limit routing: always routing and the best actions in hindsight do not keep the limit.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
     pub regret_ignores_limit: bool,
     /// The regrets corrected for the bias of few labels; unknown if that is impossible. The best action per cell is chosen on these rows, so in

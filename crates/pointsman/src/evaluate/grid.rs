@@ -320,13 +320,13 @@ impl PriceGrid {
             None => '-',
             Some(policy) => policy.code(cell.0).map_or('?', letter),
         };
-        let of_row = |&row: &usize| match policy.map(|policy| policy.action_on(&replay.decisions, row)) {
+        let taken = policy.map(|policy| replay.taken_actions(policy));
+        let of_row = |&row: &usize| match taken.as_ref().map(|taken| taken.determined_action(row)) {
             None => '-',
-            Some((true, action)) => letter(action.actions()[0]),
-            Some((false, _)) => '?',
+            Some(Some(action)) => letter(action.actions()[0]),
+            Some(None) => '?',
         };
         let (of_cells, of_rows) = (cells.iter().map(of_cell).collect(), rows.iter().map(of_row).collect());
-        let taken = policy.map(|policy| replay.taken_actions(policy));
         let share = |wanted: &dyn Fn(usize) -> bool| taken.as_ref().map(|taken| taken.share_of(wanted));
         let shares: Vec<Option<f64>> =
             (0..self.routes.len()).map(|route| share(&|action| place(action) == Some(route))).collect();

@@ -96,7 +96,9 @@ impl Replay {
     pub fn cost_of(&self, policy: &Policy) -> Result<Mean> {
         self.check(policy)?;
         let taken = self.taken_actions(policy);
-        Ok(self.mean(&|row| taken.cost(row, Basis::Table)))
+        let mean = self.mean(&|row| taken.cost(row, Basis::Table)).mean;
+        let priced = self.mean(&|row| taken.cost(row, Basis::Table) + taken.price_of_cap(row));
+        Ok(Mean { mean, ..priced })
     }
 
     /// The mean cost of the first policy minus that of the second, with the standard error of the paired difference.
@@ -107,7 +109,9 @@ impl Replay {
         self.check(first)?;
         self.check(second)?;
         let (one, two) = (self.taken_actions(first), self.taken_actions(second));
-        Ok(self.mean(&|row| one.cost(row, Basis::Table) - two.cost(row, Basis::Table)))
+        let difference = |row: usize| one.cost(row, Basis::Table) - two.cost(row, Basis::Table);
+        let prices = |row: usize| one.price_of_cap(row) - two.price_of_cap(row);
+        Ok(Mean { mean: self.mean(&difference).mean, ..self.mean(&|row| difference(row) + prices(row)) })
     }
 
     /// The held-out losses of each cell with rows.

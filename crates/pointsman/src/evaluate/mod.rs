@@ -2,6 +2,7 @@
 
 mod actions;
 mod calibration;
+mod caps;
 mod cells;
 mod comparison;
 mod corrected;
@@ -24,6 +25,7 @@ mod taken_actions;
 mod threshold;
 
 pub use calibration::{CalibrationError, CellError};
+pub use caps::{CostOfCaps, EvaluatedCap};
 pub use cells::{CellSummary, HeldOutCell};
 pub use comparison::{Comparison, Difference, PolicyCost, compare_policies};
 pub use evaluation::{Evaluation, LossReached, Truth};

@@ -1,6 +1,7 @@
 //! Decided held-out rows with their actual losses.
 
 use super::Mean;
+use super::caps::CappedRows;
 use super::corrected::Corrected;
 use crate::error::{Result, TableError, TaskError};
 use crate::estimate::{OracleLoss, RowLosses};
@@ -50,6 +51,8 @@ pub struct Replay {
     pub(super) truth_known: bool,
     /// A hash of the rows' votes or truth, independent of the order of classes.
     pub(super) labels: u64,
+    /// The caps under which policies are evaluated.
+    pub(super) caps: Option<CappedRows>,
 }
 
 /// The cell, source and group of a row. Rows with the same cell and source are decided alike and form a group. Only an empty cell, whose
@@ -177,6 +180,7 @@ impl Policy {
             folds: Vec::new(),
             truth_known,
             labels: 0,
+            caps: None,
         };
         for (place, total, irreducible, uncertainty, labels) in rows {
             replay.places.push(place);

@@ -46,25 +46,25 @@ impl Saving {
         self.differing_rows < MIN_DIFFERING_ROWS
     }
 
-    /// The saving from the costs of each row by both corrections. `open` is a further uncertainty of the other rule's mean cost; the last
+    /// The saving from the costs of each row by both corrections; those of the router without and with prices of caps. `open` is a further uncertainty of the other rule's mean cost; the last
     /// argument gives the part of each row that the other rule and the router route to a Bayes-optimal oracle.
     pub(super) fn new(
         replay: &Replay,
         other: &[Vec<f64>; 2],
-        router: &[Vec<f64>; 2],
+        [router, priced]: [&[Vec<f64>; 2]; 2],
         open: f64,
         [other_part, router_part]: [&dyn Fn(usize) -> f64; 2],
     ) -> Self {
-        let saved = minus(other, router);
-        let Mean { mean: estimate, standard_error } = replay.corrected_mean(&saved);
-        let standard_error = standard_error.map(|error| error.hypot(open));
+        let [saved, priced] = [router, priced].map(|router| minus(other, router));
+        let estimate = replay.corrected_mean(&saved).mean;
+        let standard_error = replay.corrected_mean(&priced).standard_error.map(|error| error.hypot(open));
         let Mean { mean: cost, standard_error: cost_standard_error } = replay.corrected_mean(other);
         let cost_standard_error = cost_standard_error.map(|error| error.hypot(open));
         let share = (cost > replay.negligible()).then(|| estimate / cost);
         let share_standard_error = share.and_then(|share| {
             // The linearised ratio: each row's saving minus the share of its cost.
             let beyond =
-                |by: usize| saved[by].iter().zip(&other[by]).map(|(saved, cost)| saved - share * cost).collect();
+                |by: usize| priced[by].iter().zip(&other[by]).map(|(saved, cost)| saved - share * cost).collect();
             let error = replay.corrected_mean(&[beyond(0), beyond(1)]).standard_error;
             error.map(|error| error.hypot((1.0 - share) * open) / cost)
         });
@@ -152,15 +152,15 @@ impl Replay {
         }))
     }
 
-    /// The share of the rows that another rule may route under the task's limit: as much as the router, or a whole budget that does not bind
-    /// for the router. `None` without a limit.
+    /// The share of the rows that another rule may route under the task's limit or under caps: as much as the router, or a whole budget that
+    /// does not bind for the router. `None` without a limit, and with caps that are not exceeded.
     fn share_to_route(&self, policy: &Policy, taken: &TakenActions<'_>) -> Option<f64> {
-        let limit = policy.task().limit()?;
         let routes = 1..=policy.task().routes().len();
         let routed = taken.share_of(|action| routes.contains(&action));
-        Some(match limit {
-            Limit::Budget(most) if !policy.is_limit_binding() => most.max(routed),
-            _ => routed,
-        })
+        match policy.task().limit() {
+            _ if taken.is_capped() => Some(routed),
+            Some(Limit::Budget(most)) if !policy.is_limit_binding() => Some(most.max(routed)),
+            limit => limit.map(|_| routed),
+        }
     }
 }

@@ -2,19 +2,35 @@
 
 use super::{Basis, Replay, sum};
 use crate::parallel::prelude::*;
-use crate::policy::{MixedAction, Policy};
+use crate::policy::{CapUse, Caps, MixedAction, Policy};
 
-/// One action per group or, for a forest, which gives every row its own costs, one per row.
+/// One action per group or, for a forest, which gives every row its own costs, and under caps, which count rows, one per row.
 pub(super) struct TakenActions<'a> {
     replay: &'a Replay,
     policy: &'a Policy,
     /// Whether the action is determined, and the action that is taken or, if undetermined, assumed.
     taken: Vec<(bool, MixedAction)>,
     by_row: bool,
+    /// The caps that apply, and their use.
+    caps: Option<(Caps, Vec<CapUse>)>,
+    /// The price of the cap on each action; empty if no cap is exceeded without them.
+    prices: Vec<f64>,
 }
 
 impl Replay {
     pub(super) fn taken_actions<'a>(&'a self, policy: &'a Policy) -> TakenActions<'a> {
+        let Some((caps, capped)) = self.act_within_caps(policy) else { return self.taken_actions_without_caps(policy) };
+        let is_exceeded = |used: &CapUse| used.wanted > used.most;
+        if !capped.uses.iter().any(is_exceeded) {
+            return TakenActions { caps: Some((caps, capped.uses)), ..self.taken_actions_without_caps(policy) };
+        }
+        let mut prices = vec![0.0; policy.task().actions()];
+        caps.actions().zip(&capped.uses).for_each(|(action, used)| prices[action] = used.price);
+        let taken = capped.taken.into_iter().map(|(known, action)| (known, MixedAction::always(action))).collect();
+        TakenActions { replay: self, policy, taken, by_row: true, caps: Some((caps, capped.uses)), prices }
+    }
+
+    pub(super) fn taken_actions_without_caps<'a>(&'a self, policy: &'a Policy) -> TakenActions<'a> {
         let by_row = policy.has_forest();
         let taken = if by_row {
             let act = |row: usize| policy.action_on(&self.decisions, row);
@@ -22,7 +38,7 @@ impl Replay {
         } else {
             self.groups.iter().map(|group| policy.action_of_source(group.source)).collect()
         };
-        TakenActions { replay: self, policy, taken, by_row }
+        TakenActions { replay: self, policy, taken, by_row, caps: None, prices: Vec::new() }
     }
 }
 
@@ -32,9 +48,47 @@ impl TakenActions<'_> {
         self.action(row).mean(|action| self.replay.cost(self.policy, row, action, by))
     }
 
+    /// The costs of each row with the price of its cap, from which standard errors are computed.
+    ///
+    /// A further row that is routed under a cap displaces another, whose saving is about the price of the cap. So the mean cost depends on a
+    /// row by its own cost and by this price. The share routed is fixed, so adding the price to the cost of each routed row gives the variance.
+    pub(super) fn with_prices_of_caps(&self, [rows, alternative]: &[Vec<f64>; 2]) -> [Vec<f64>; 2] {
+        [rows, alternative].map(|costs| (0..costs.len()).map(|row| costs[row] + self.price_of_cap(row)).collect())
+    }
+
+    /// The price of the cap on a row's action.
+    pub(super) fn price_of_cap(&self, row: usize) -> f64 {
+        if self.is_capped() { self.action(row).mean(|action| self.prices[action]) } else { 0.0 }
+    }
+
+    /// Whether rows take other actions because of caps.
+    pub(super) fn is_capped(&self) -> bool {
+        !self.prices.is_empty()
+    }
+
+    /// The caps that apply, and their use.
+    pub(super) fn caps(&self) -> Option<(&Caps, &[CapUse])> {
+        self.caps.as_ref().map(|(caps, uses)| (caps, uses.as_slice()))
+    }
+
+    /// Whether a row takes an action that it takes by no random draw of the other rule.
+    pub(super) fn is_moved(&self, row: usize, other: &Self) -> bool {
+        other.action(row).part_of(self.action(row).actions()[0]) == 0.0
+    }
+
     /// The action on a row.
     pub(super) fn action(&self, row: usize) -> MixedAction {
-        self.taken[if self.by_row { row } else { self.replay.places[row].group as usize }].1
+        self.taken[self.unit_of(row)].1
+    }
+
+    /// The action on a row if it is determined.
+    pub(super) fn determined_action(&self, row: usize) -> Option<MixedAction> {
+        let (is_determined, action) = self.taken[self.unit_of(row)];
+        is_determined.then_some(action)
+    }
+
+    fn unit_of(&self, row: usize) -> usize {
+        if self.by_row { row } else { self.replay.places[row].group as usize }
     }
 
     /// The mean cost per query.

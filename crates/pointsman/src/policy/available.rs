@@ -2,7 +2,7 @@
 
 use super::choose::{MAX_ACTIONS, UNDETERMINED, cheapest_known, choose_among};
 use super::decisions::NOT_MOVED;
-use super::{Decision, Decisions, Policy};
+use super::{Decision, Decisions, Policy, Rooms};
 use crate::error::{Result, TaskError};
 use crate::task::{MAX_ROUTES, Task};
 
@@ -128,6 +128,7 @@ impl Decisions {
             (0..self.len()).map(|row| policy.row(self, row).among(available).moved.unwrap_or(NOT_MOVED)).collect();
         if moved.iter().any(|&code| code != NOT_MOVED) {
             self.moved = moved;
+            self.rooms = Rooms::none_for((1..policy.actions()).filter(|&action| !available.allows(action)));
         }
     }
 }

@@ -6,7 +6,7 @@
 
 use super::choose::MAX_ACTIONS;
 use super::decision::{KEPT, QueryCosts};
-use super::limit::content;
+use super::limit::{content, uniform_draw};
 use super::{Decision, Decisions, MixedAction, Policy, Verdict};
 use crate::error::{Error, Result, TableError, ValueError};
 use crate::estimate::GroupLosses;
@@ -45,7 +45,7 @@ impl Policy {
         // The cells of a forest are quantiles of its rows' scores and never empty, so that queries need not fall back.
         let query = leaves.query(prediction, peak, features);
         let own = self.price(query.losses());
-        let kept = self.draw_falls_against(&own, content(prediction, features));
+        let kept = self.draw_falls_against(&own, || uniform_draw(content(prediction, features)));
         Ok(Decision { own: Some(own), kept, ..self.decision(Verdict(query.cell.0)) })
     }
 
@@ -61,14 +61,9 @@ impl Policy {
         };
         let (cells, losses) = leaves.queries(table, &columns);
         let verdicts = cells.into_iter().map(|CellId(cell)| Verdict(cell)).collect();
-        let mut decisions = Decisions { verdicts, losses: Some(losses), moved: Vec::new() };
+        let mut decisions = Decisions { verdicts, losses: Some(losses), ..Decisions::default() };
         if self.has_limit() {
-            let draw = |row: usize| {
-                let features: Vec<f64> = columns.iter().map(|&column| table.features(row)[column]).collect();
-                match_precision!(table.raw_prediction(row), prediction => {
-                    self.draw_row(&decisions, row, content(prediction, &features))
-                })
-            };
+            let draw = |row: usize| self.draw_row(&decisions, row, || draw_by_content(table, row, &columns));
             decisions.verdicts = (0..table.rows()).into_par_iter().with_min_len(ROWS_PER_BLOCK).map(draw).collect();
         }
         Ok(decisions)
@@ -320,6 +315,12 @@ impl Policy {
         self.fill_costs(self.priced(), losses, low, high);
         self.action_at([low, high])
     }
+}
+
+/// The random draw of a table's row by its content, with the features of these columns.
+pub(super) fn draw_by_content(table: &Table, row: usize, columns: &[usize]) -> f64 {
+    let features: Vec<f64> = columns.iter().map(|&column| table.features(row)[column]).collect();
+    match_precision!(table.raw_prediction(row), prediction => uniform_draw(content(prediction, &features)))
 }
 
 impl Decision<'_> {

@@ -1,7 +1,8 @@
 //! A batch of decisions.
 
 use super::decision::KEPT;
-use super::{Policy, Verdict};
+use super::limit::uniform_draw;
+use super::{Policy, Rooms, Verdict};
 use crate::estimate::LossTable;
 
 /// The code of a row that keeps its own action.
@@ -15,6 +16,8 @@ pub struct Decisions {
     pub(super) losses: Option<LossTable>,
     /// The actions of rows whose own cannot be taken, if caps were applied or a route is not available.
     pub(super) moved: Vec<u8>,
+    /// The largest shares of the routes that rows were moved from.
+    pub(super) rooms: Rooms,
 }
 
 impl Decisions {
@@ -64,7 +67,12 @@ impl Decisions {
     /// If there is no such row.
     pub fn draw_by_id(&mut self, policy: &Policy, row: usize, id: &str) {
         if policy.has_limit() {
-            self.verdicts[row] = policy.draw_row(self, row, id.bytes().map(u64::from));
+            self.verdicts[row] = policy.draw_row(self, row, || draw_by_id(id));
         }
     }
+}
+
+/// The random draw of a query with an id.
+pub(super) fn draw_by_id(id: &str) -> f64 {
+    uniform_draw(id.bytes().map(u64::from))
 }

@@ -234,7 +234,7 @@ impl Policy {
         let held_out = judged.as_ref().map(|judged| [judged.loss.mean(), self.standard_errors()[1]]);
         let [loss, loss_standard_error] = held_out.unwrap_or([loss, f64::NAN]);
         let known = judged.as_ref().filter(|judged| judged.known > 0.0);
-        let open = known.and_then(|judged| with_slack(self.open(), judged.slack_of(None)));
+        let open = known.and_then(|judged| with_slack(self.open(), judged.mean_slack()));
         let loss_identified = open.map(|ends| ends.map(|end| loss + end));
         let rows = judged.map_or(f64::NAN, |judged| judged.loss.effective_rows());
         let share_standard_error = (share * (1.0 - share) / rows).max(0.0).sqrt();
@@ -286,27 +286,27 @@ impl Policy {
         if !self.has_limit() {
             return verdict;
         }
-        self.draw_by_bits(verdict, content(prediction, features))
+        self.draw_verdict(verdict, || uniform_draw(content(prediction, features)))
     }
 
-    /// The verdict on a row of a batch with its random draw, if it has one, seeded by these bits.
-    pub(super) fn draw_row(&self, decisions: &Decisions, row: usize, bits: impl Iterator<Item = u64>) -> Verdict {
+    /// The verdict on a row of a batch with its random draw, if it has one.
+    pub(super) fn draw_row(&self, decisions: &Decisions, row: usize, draw: impl FnOnce() -> f64) -> Verdict {
         let verdict = decisions.verdict(row);
-        let Some(losses) = &decisions.losses else { return self.draw_by_bits(verdict, bits) };
-        let falls_against = self.draw_falls_against(&self.price(losses.row(row)), bits);
+        let Some(losses) = &decisions.losses else { return self.draw_verdict(verdict, draw) };
+        let falls_against = self.draw_falls_against(&self.price(losses.row(row)), draw);
         if falls_against { Verdict(verdict.0 | KEPT) } else { verdict }
     }
 
-    fn draw_by_bits(&self, verdict: Verdict, bits: impl Iterator<Item = u64>) -> Verdict {
+    fn draw_verdict(&self, verdict: Verdict, draw: impl FnOnce() -> f64) -> Verdict {
         match self.marginal_share(self.unfold(verdict).1) {
-            Some(part) if uniform_draw(bits) >= part => Verdict(verdict.0 | KEPT),
+            Some(part) if draw() >= part => Verdict(verdict.0 | KEPT),
             _ => verdict,
         }
     }
 
     /// Whether the random draw of a query with its own costs falls against routing, if it has one.
-    pub(super) fn draw_falls_against(&self, own: &QueryCosts, bits: impl Iterator<Item = u64>) -> bool {
-        own.code != own.kept && self.cutoff.is_some_and(|cutoff| uniform_draw(bits) >= cutoff.marginal)
+    pub(super) fn draw_falls_against(&self, own: &QueryCosts, draw: impl FnOnce() -> f64) -> bool {
+        own.code != own.kept && self.cutoff.is_some_and(|cutoff| draw() >= cutoff.marginal)
     }
 }
 
@@ -354,6 +354,6 @@ impl MixedAction {
 }
 
 /// A pseudo-random number in [0, 1) derived from the bits of a query; the same query always gets the same number.
-fn uniform_draw(bits: impl Iterator<Item = u64>) -> f64 {
+pub(super) fn uniform_draw(bits: impl Iterator<Item = u64>) -> f64 {
     uniform(bits.fold(0, mix))
 }

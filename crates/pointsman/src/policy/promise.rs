@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::cutoff::{Cutoff, Unit};
 use super::held_out::HeldOut;
-use super::{MixedAction, Policy};
+use super::{ActionParts, MixedAction, Policy, Rooms, WantedActions};
 use crate::estimate::{Imputation, OracleLoss, RowVotes};
 use crate::numeric::weighted::{WeightedSums, weighted_mean};
 use crate::task::Limit;
@@ -12,7 +12,7 @@ use crate::task::Named;
 
 /// The weight of the jackknife's variance in standard errors, with cells and with a forest, where most queries have leaves of their own and
 /// one row changes few decisions.
-pub(super) const JACKKNIFE_SHARE_OF_CELLS: f64 = 0.5;
+const JACKKNIFE_SHARE_OF_CELLS: f64 = 0.5;
 const JACKKNIFE_SHARE_OF_FORESTS: f64 = 0.25;
 
 /// The expected cost and loss of a policy on new queries like the calibration rows, estimated from held-out rows: by cross-fitting for
@@ -56,9 +56,8 @@ pub(super) struct Judged {
     /// The same costs as expected by the estimates that decide the rows.
     pub(super) expected: f64,
     pub(super) expected_always: Vec<f64>,
-    /// The width of the bounds where labels only bound the costs: of the policy's actions, and of each action.
+    /// The width of the bounds where labels only bound the costs of the policy's actions.
     pub(super) slack: f64,
-    pub(super) slack_always: Vec<f64>,
     /// The weight of rows whose costs are known and not only bounded.
     pub(super) known: f64,
 }
@@ -67,8 +66,7 @@ impl Judged {
     fn new(actions: usize) -> Self {
         let (cost, loss, always) =
             (WeightedSums::default(), WeightedSums::default(), vec![WeightedSums::default(); actions]);
-        let [expected_always, slack_always] = [(); 2].map(|()| vec![0.0; actions]);
-        Self { cost, loss, always, expected: 0.0, expected_always, slack: 0.0, slack_always, known: 0.0 }
+        Self { cost, loss, always, expected: 0.0, expected_always: vec![0.0; actions], slack: 0.0, known: 0.0 }
     }
 
     fn add(&mut self, row: &JudgedRow) {
@@ -81,19 +79,12 @@ impl Judged {
         for (action, costs) in row.always.iter().enumerate() {
             self.always[action].add(weight, costs.cost);
             self.expected_always[action] += weight * costs.expected;
-            self.slack_always[action] += weight * costs.slack;
         }
     }
 
-    /// The mean width of the bounds on the cost, if a cap assigned the action `moved`, else by the policy's own actions.
-    pub(super) fn slack_of(&self, moved: Option<u8>) -> f64 {
-        let of_action = moved.and_then(|code| self.slack_always.get(usize::from(code)));
-        of_action.unwrap_or(&self.slack) / self.cost.weight
-    }
-
-    /// The cost of the policy's own actions or, if a cap assigned the action `moved`, of that action.
-    pub(super) fn taken(&self, moved: Option<u8>) -> &WeightedSums {
-        moved.and_then(|code| self.always.get(usize::from(code))).unwrap_or(&self.cost)
+    /// The mean width of the bounds on the cost.
+    pub(super) fn mean_slack(&self) -> f64 {
+        self.slack / self.cost.weight
     }
 }
 
@@ -131,11 +122,6 @@ struct JudgedRow {
 }
 
 impl JudgedRow {
-    /// The cost of the policy's own action or, if a cap assigned the action `moved`, of that action.
-    fn cost(&self, moved: Option<u8>) -> f64 {
-        moved.and_then(|code| self.always.get(usize::from(code))).unwrap_or(&self.taken).cost
-    }
-
     /// The mean over several decisions on one row.
     fn mean(times: &[Self]) -> Self {
         let part = 1.0 / times.len() as f64;
@@ -190,7 +176,7 @@ impl Policy {
         let judged = self.judge_rows().filter(|judged| judged.known > 0.0)?;
         let always = self.task.action_names().into_iter().zip(judged.always.iter().map(WeightedSums::mean)).collect();
         let (cost, loss) = (judged.cost.mean(), judged.loss.mean());
-        let open = with_slack(self.open(), judged.slack_of(None));
+        let open = with_slack(self.open(), judged.mean_slack());
         let [standard_error, loss_standard_error] = self.standard_errors();
         Some(Promise {
             cost,
@@ -216,20 +202,25 @@ impl Policy {
     /// The distances from the expected cost to its bounds, because labels do not identify the irreducible loss of routed rows. `None` if the
     /// labels identify it.
     pub(super) fn open(&self) -> Option<[f64; 2]> {
-        self.open_under(&self.held_out().parts(), &|_, taken| [1.0, taken.mean(|action| self.bayes_part(action))])
+        self.open_under(&self.held_out().parts(), None, &|_, routed| [1.0, routed])
     }
 
-    /// The same with other weights of the rows. From the source and the action of rows, `weigh` gives the factor of their weight, and the
-    /// factor of the weight that is routed to a Bayes-optimal oracle.
-    pub(super) fn open_under(&self, parts: &[usize], weigh: &dyn Fn(u32, MixedAction) -> [f64; 2]) -> Option<[f64; 2]> {
+    /// The same with other weights of the rows. From the source of rows and the part of them that is routed to a Bayes-optimal oracle, `weigh`
+    /// gives the factor of their weight, and the factor of the weight that is routed to such an oracle.
+    pub(super) fn open_under(
+        &self,
+        parts: &[usize],
+        within: Option<Within<'_>>,
+        weigh: &dyn Fn(u32, f64) -> [f64; 2],
+    ) -> Option<[f64; 2]> {
         let (held_out, table) = (self.held_out(), self.router()?.rows());
         let votes = self.estimates.votes.get_or_init(|| RowVotes::from_table(table, &self.estimates.loss)).as_ref()?;
         // Source, row, both factors and irreducible loss if routed; a row may be decided several times.
         let mut decided = Vec::new();
-        let (actions, routed_means) = self.decided(held_out, parts);
+        let (actions, routed_means) = self.decided(held_out, parts, within);
         for (&part, (_, taken)) in parts.iter().zip(actions) {
             let source = held_out.source(part);
-            let [all, routed] = weigh(source, taken);
+            let [all, routed] = weigh(source, taken.mean(|action| self.bayes_part(action)));
             for (&row, (_, losses)) in held_out.numbers(part).iter().zip(held_out.rows(part)) {
                 let own = losses.irreducible[1];
                 let found = routed_means.as_ref().map_or(own, |means| means.irreducible(row, held_out.fold(part), own));
@@ -258,11 +249,11 @@ impl Policy {
         let without: Vec<Judged> = self
             .held_out_without_groups()
             .iter()
-            .filter_map(|held_out| self.judge(held_out, &held_out.parts(), |_| 0).pop())
+            .filter_map(|held_out| self.judge(held_out, &held_out.parts(), None, |_| 0).pop())
             .collect();
-        let share = if self.has_forest() { JACKKNIFE_SHARE_OF_FORESTS } else { JACKKNIFE_SHARE_OF_CELLS };
-        let rows = self.judged_rows(self.held_out(), &self.held_out().parts());
-        let influence = self.imputation_influence(&rows, &|_| &[(None, 1.0)]);
+        let share = self.jackknife_share();
+        let rows = self.judged_rows(self.held_out(), &self.held_out().parts(), None);
+        let influence = self.imputation_influence(&rows, &|_| 1.0);
         let of = |sums: fn(&Judged) -> &WeightedSums, value: fn(&JudgedRow) -> f64| {
             let mut of_rows = WeightedSums::default();
             rows.iter()
@@ -274,20 +265,19 @@ impl Policy {
         [of(|judged| &judged.cost, |row| row.taken.cost), of(|judged| &judged.loss, |row| row.loss)]
     }
 
-    /// The sums for the standard error of the cost of traffic. `factors` are those of the weights of a source's rows, for each action to which
-    /// a cap moved queries of it.
-    pub(super) fn influence_of_sources(&self, factors: Factors<'_>) -> WeightedSums {
-        let rows = self.judged_rows(self.held_out(), &self.held_out().all_parts().collect::<Vec<usize>>());
-        let influence = self.imputation_influence(&rows, factors);
-        let mut sums = WeightedSums::default();
-        for (row, mut influence) in rows.iter().zip(influence) {
-            for &(moved, factor) in factors(row.source) {
-                sums.add_with(factor * row.weight, row.cost(moved), std::mem::take(&mut influence));
-            }
-            // A row of a source without queries counts through the others.
-            sums.add_with(0.0, 0.0, influence);
-        }
-        sums
+    /// The weight of the jackknife's variance in standard errors.
+    pub(super) fn jackknife_share(&self) -> f64 {
+        if self.has_forest() { JACKKNIFE_SHARE_OF_FORESTS } else { JACKKNIFE_SHARE_OF_CELLS }
+    }
+
+    /// The held-out rows' costs for the standard error of the cost of traffic: the weight of each row, its cost, and its influence on others.
+    /// `factor` is that of the weights of a source's rows.
+    pub(super) fn costs_of_rows(&self, factor: Factors<'_>, within: Option<Within<'_>>) -> Vec<[f64; 3]> {
+        let rows = self.judged_rows(self.held_out(), &self.held_out().all_parts().collect::<Vec<usize>>(), within);
+        let influence = self.imputation_influence(&rows, factor);
+        // A row of a source without queries has no weight and counts through the others.
+        let of_row = |(row, influence): (&JudgedRow, f64)| [factor(row.source) * row.weight, row.taken.cost, influence];
+        rows.iter().zip(influence).map(of_row).collect()
     }
 
     /// What each row adds to the weighted sum of costs because rows with one label take their irreducible loss from it, from whatever source.
@@ -295,7 +285,7 @@ impl Policy {
     /// A row with one label has the mean irreducible loss of the n rows with several labels in its group, so the labels of each of these count
     /// for 1/n of every such row that is routed as well. Taking these rows as independent would understate the error, the more so the fewer
     /// rows have several labels.
-    fn imputation_influence(&self, rows: &[JudgedRow], factors: Factors<'_>) -> Vec<f64> {
+    fn imputation_influence(&self, rows: &[JudgedRow], factor: Factors<'_>) -> Vec<f64> {
         let held_out = self.held_out();
         let Some(imputation) = &held_out.imputation else { return vec![0.0; rows.len()] };
         let mut groups = vec![GroupWeights::default(); imputation.groups()];
@@ -308,30 +298,30 @@ impl Policy {
                 group.donors.add(row.weight, rest(row));
                 group.routed_donors.add(row.weight * row.routed, rest(row));
             } else if imputation.is_single(row.row as usize) {
-                for &(moved, factor) in factors(row.source) {
-                    match moved {
-                        None => group.routed += factor * row.weight * row.routed,
-                        Some(code) => group.moved += factor * row.weight * self.bayes_part(code.into()),
-                    }
-                }
+                group.routed += factor(row.source) * row.weight * row.routed;
             }
         }
         let of_row = |row: &JudgedRow| {
             let group = &groups[imputation.group(row.row as usize)];
             let share_of = |donors: &WeightedSums, weight: f64| weight / donors.weight * (rest(row) - donors.mean());
-            let moved = share_of(&group.donors, group.moved);
             row.weight
                 * match group.routed_donors.weight > 0.0 {
-                    true => moved + row.routed * share_of(&group.routed_donors, group.routed),
-                    false => moved + share_of(&group.donors, group.routed),
+                    true => row.routed * share_of(&group.routed_donors, group.routed),
+                    false => share_of(&group.donors, group.routed),
                 }
         };
         rows.iter().map(|row| if is_donor(row) { of_row(row) } else { 0.0 }).collect()
     }
 
+    /// The mean cost with each jackknife group deleted in turn.
+    pub(super) fn mean_costs_without_groups(&self, within: Option<Within<'_>>) -> Vec<f64> {
+        let mean = |held_out: &HeldOut| self.judge(held_out, &held_out.parts(), within, |_| 0).pop();
+        self.held_out_without_groups().iter().filter_map(mean).map(|judged| judged.cost.mean()).collect()
+    }
+
     /// [`judge_sources`](Self::judge_sources) with each jackknife group deleted in turn; without fall-backs.
-    pub(super) fn judge_sources_without_groups(&self) -> Vec<Vec<Option<Judged>>> {
-        let of = |held_out: &HeldOut| self.judge_sources_of(held_out, &held_out.parts());
+    pub(super) fn judge_sources_without_groups(&self, within: Option<Within<'_>>) -> Vec<Vec<Option<Judged>>> {
+        let of = |held_out: &HeldOut| self.judge_sources_of(held_out, &held_out.parts(), within);
         self.held_out_without_groups().iter().map(of).collect()
     }
 
@@ -343,24 +333,35 @@ impl Policy {
 
     /// The costs and losses of the held-out calibration rows; `None` if no row is held out.
     pub(super) fn judge_rows(&self) -> Option<Judged> {
-        self.judge(self.held_out(), &self.held_out().parts(), |_| 0).pop()
+        self.judge_rows_within(None)
+    }
+
+    /// The same within rooms.
+    pub(super) fn judge_rows_within(&self, within: Option<Within<'_>>) -> Option<Judged> {
+        self.judge(self.held_out(), &self.held_out().parts(), within, |_| 0).pop()
     }
 
     /// The costs and losses of the held-out rows of each source, cells and fall-backs; `None` for sources without held-out rows.
-    pub(super) fn judge_sources(&self) -> Vec<Option<Judged>> {
-        self.judge_sources_of(self.held_out(), &self.held_out().all_parts().collect::<Vec<usize>>())
+    pub(super) fn judge_sources(&self, within: Option<Within<'_>>) -> Vec<Option<Judged>> {
+        self.judge_sources_of(self.held_out(), &self.held_out().all_parts().collect::<Vec<usize>>(), within)
     }
 
-    fn judge_sources_of(&self, held_out: &HeldOut, parts: &[usize]) -> Vec<Option<Judged>> {
-        let mut judged = self.judge(held_out, parts, |source| source as usize);
+    fn judge_sources_of(&self, held_out: &HeldOut, parts: &[usize], within: Option<Within<'_>>) -> Vec<Option<Judged>> {
+        let mut judged = self.judge(held_out, parts, within, |source| source as usize);
         judged.resize_with(self.codes.len(), || Judged::new(self.actions()));
         judged.into_iter().map(|judged| (judged.cost.weight > 0.0).then_some(judged)).collect()
     }
 
     /// Decides held-out parts and evaluates them by their labels, for each group of sources.
-    fn judge(&self, held_out: &HeldOut, parts: &[usize], group: impl Fn(u32) -> usize) -> Vec<Judged> {
+    fn judge(
+        &self,
+        held_out: &HeldOut,
+        parts: &[usize],
+        within: Option<Within<'_>>,
+        group: impl Fn(u32) -> usize,
+    ) -> Vec<Judged> {
         let mut judged: Vec<Judged> = Vec::new();
-        for row in self.judged_rows(held_out, parts) {
+        for row in self.judged_rows(held_out, parts, within) {
             let at = group(row.source);
             if judged.len() <= at {
                 judged.resize_with(at + 1, || Judged::new(self.actions()));
@@ -371,9 +372,9 @@ impl Policy {
     }
 
     /// The rows of held-out parts by source, each with its mean over the decisions on it.
-    fn judged_rows(&self, held_out: &HeldOut, parts: &[usize]) -> Vec<JudgedRow> {
+    fn judged_rows(&self, held_out: &HeldOut, parts: &[usize], within: Option<Within<'_>>) -> Vec<JudgedRow> {
         let actions = self.actions();
-        let (actions_of_parts, routed_means) = self.decided(held_out, parts);
+        let (actions_of_parts, routed_means) = self.decided(held_out, parts, within);
         let mut decided: Vec<JudgedRow> = Vec::new();
         let [mut low, mut high] = [(); 2].map(|()| vec![0.0; actions]);
         for (&part, (known, taken)) in parts.iter().zip(actions_of_parts) {
@@ -417,13 +418,37 @@ impl Policy {
         &self,
         held_out: &'h HeldOut,
         parts: &[usize],
-    ) -> (Vec<(bool, MixedAction)>, Option<RoutedMeans<'h>>) {
-        let actions = self.mixed_actions(held_out, parts);
-        let routed = |(_, taken): &(bool, MixedAction)| taken.mean(|action| self.bayes_part(action));
+        within: Option<Within<'_>>,
+    ) -> (Vec<(bool, Taken)>, Option<RoutedMeans<'h>>) {
+        let own = self.mixed_actions(held_out, parts);
+        let actions: Vec<(bool, Taken)> = match within {
+            None => own.into_iter().map(|(known, action)| (known, Taken::Own(action))).collect(),
+            Some(within) => self.actions_within(held_out, parts, own, within),
+        };
+        let routed = |(_, taken): &(bool, Taken)| taken.mean(|action| self.bayes_part(action));
         let means = held_out.imputation.as_ref().map(|imputation| {
             RoutedMeans::new(imputation, held_out, parts.iter().copied().zip(actions.iter().map(routed)))
         });
         (actions, means)
+    }
+
+    /// The actions on each part if caps or missing routes leave rooms: those of least total cost by the estimates that decide the parts, for rows
+    /// that are weighted like traffic.
+    fn actions_within(
+        &self,
+        held_out: &HeldOut,
+        parts: &[usize],
+        own: Vec<(bool, MixedAction)>,
+        within: Within<'_>,
+    ) -> Vec<(bool, Taken)> {
+        let rows = |(&part, (_, wanted)): (&usize, &(bool, MixedAction))| {
+            let weight = held_out.rows(part).map(|(weight, _)| weight).sum::<f64>();
+            let [_, costs] = self.costs_at(&self.task, held_out.expected(part));
+            WantedActions { weight: (within.factor)(held_out.source(part)) * weight, costs, wanted: *wanted }
+        };
+        let rows: Vec<WantedActions> = parts.iter().zip(&own).map(rows).collect();
+        let assigned = self.assign_within(within.rooms, &rows).into_iter().map(Taken::Assigned);
+        own.into_iter().zip(assigned).map(|((known, _), taken)| (known, taken)).collect()
     }
 
     /// The action on each part, and whether its costs are known. With a limit, the same share is routed as by the policy.
@@ -447,8 +472,33 @@ impl Policy {
     }
 }
 
-/// The factors of the weights of a source's rows, for each action to which a cap moved queries of it.
-type Factors<'a> = &'a dyn Fn(u32) -> &'a [(Option<u8>, f64)];
+/// The factor of the weights of a source's rows.
+pub(super) type Factors<'a> = &'a dyn Fn(u32) -> f64;
+
+/// The rooms that caps or missing routes leave for routes, as shares of traffic in which the rows of sources have other weights.
+#[derive(Clone, Copy)]
+pub(super) struct Within<'a> {
+    pub(super) rooms: &'a Rooms,
+    pub(super) factor: Factors<'a>,
+}
+
+/// The actions on the rows of a part.
+enum Taken {
+    /// The policy's own.
+    Own(MixedAction),
+    /// Those assigned within rooms.
+    Assigned(ActionParts),
+}
+
+impl Taken {
+    /// The expectation of a value that depends on the action.
+    fn mean(&self, value: impl Fn(usize) -> f64) -> f64 {
+        match self {
+            Self::Own(action) => action.mean(value),
+            Self::Assigned(parts) => parts.iter().map(|&(action, part)| part * value(action)).sum(),
+        }
+    }
+}
 
 /// The mean irreducible loss of routed rows with several labels, less their shifts by features, in each group of similar confidence of each
 /// fold.
@@ -493,9 +543,8 @@ struct GroupWeights {
     /// The rows with several labels, and those of them that are routed.
     donors: WeightedSums,
     routed_donors: WeightedSums,
-    /// The weight of rows with one label that the policy routes, and of those that a cap routes.
+    /// The weight of routed rows with one label.
     routed: f64,
-    moved: f64,
 }
 
 /// The distances to the bounds, the lower one extended by the width of the bounds on costs.

@@ -2,7 +2,7 @@
 
 use super::decision::KEPT;
 use super::decisions::NOT_MOVED;
-use super::{Decisions, Policy, Verdict};
+use super::{Decisions, Policy, Rooms, Verdict};
 use crate::error::{Result, TableError};
 use crate::estimate::{GroupLosses, LossTable};
 
@@ -80,6 +80,6 @@ impl Policy {
             }
             losses
         });
-        Ok(Decisions { verdicts: codes.into_iter().map(Verdict).collect(), losses, moved })
+        Ok(Decisions { verdicts: codes.into_iter().map(Verdict).collect(), losses, moved, rooms: Rooms::default() })
     }
 }

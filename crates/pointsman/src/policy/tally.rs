@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::promise::{JACKKNIFE_SHARE_OF_CELLS, Judged, with_jackknife, with_slack};
-use super::{Decision, Decisions, MixedAction, Policy, Reason, Verdict};
+use super::promise::{Judged, Within, with_jackknife, with_slack};
+use super::{Decision, Decisions, Policy, Reason, Rooms, Verdict};
 use crate::numeric::weighted::WeightedSums;
 use crate::router::Support;
 use crate::task::Named;
@@ -16,6 +16,8 @@ pub struct Tally {
     counts: BTreeMap<(Verdict, Option<u8>), u64>,
     rows: u64,
     own: Option<OwnCosts>,
+    /// The shares of routes that caps or missing routes left.
+    rooms: Rooms,
 }
 
 /// Sums over queries with their own costs.
@@ -44,8 +46,14 @@ pub struct CappedSummary {
     pub moved: u64,
     /// The number of them that got each action.
     pub to: Named<u64>,
-    /// The increase of the expected cost per query, over all queries.
+    /// The increase of the expected cost per query, over all queries. As the expected cost, it is estimated from held-out calibration rows,
+    /// which the caps assign to actions as well; by the estimates that decide if there are none. Those choose the queries whose savings they
+    /// overestimate, so the sum of the differences that they see is too high.
     pub cost: f64,
+    /// The standard error of the increase; `None` without held-out rows.
+    pub standard_error: Option<f64>,
+    /// The bounds on the increase that the labels identify; `None` if they identify it.
+    pub identified: Option<[f64; 2]>,
 }
 
 /// Shares and expected costs of the queries counted.
@@ -109,7 +117,11 @@ impl Tally {
         for alike in verdicts.chunk_by(|a, b| a == b) {
             *self.counts.entry(alike[0]).or_default() += alike.len() as u64;
         }
-        self.rows += verdicts.len() as u64;
+        let (before, added) = (self.rows, verdicts.len() as u64);
+        self.rows += added;
+        if self.rows > 0 {
+            self.rooms = self.rooms.beside(&decisions.rooms, before as f64 / self.rows as f64);
+        }
     }
 
     /// The number of queries.
@@ -153,23 +165,25 @@ impl Tally {
             Reason::ALL.into_iter().map(|reason| (reason.name().to_owned(), by_reason[reason as usize])).collect();
         let expected = match &self.own {
             _ if self.rows == 0 => None,
-            Some(own) => own.expected(policy, all),
+            Some(own) => own.expected(policy, &self.rooms, all),
             None => self.expected(policy),
         };
-        let (mut costs, mut standard_error, mut identified) = (None, None, None);
-        if let Some(Expected { router, always, error, open }) = expected {
+        let (mut costs, mut standard_error, mut identified, mut of_caps) = (None, None, None, None);
+        if let Some(Expected { router, always, error, open, caps }) = expected {
+            of_caps = caps;
             let named = names.iter().map(|name| format!("always-{name}")).zip(always);
             costs = Some([("router".to_owned(), router)].into_iter().chain(named).collect());
             standard_error = Some(error);
             identified = open.map(|ends| ends.map(|end| router + end));
         }
-        let cost = self.own.as_ref().map_or_else(|| mean(&|d| d.cost_of_cap()), |own| own.capped / all);
-        let capped = self.capped(&names, cost);
+        let by_estimates = || self.own.as_ref().map_or_else(|| mean(&|d| d.cost_of_cap()), |own| own.capped / all);
+        let of_caps = of_caps.unwrap_or_else(|| CostOfCaps { cost: by_estimates(), error: None, open: None });
+        let capped = self.capped(&names, of_caps);
         let rows = self.rows;
         TallySummary { rows, shares, expected_cost: costs, standard_error, identified, support, reasons, capped }
     }
 
-    fn capped(&self, names: &[String], cost: f64) -> Option<CappedSummary> {
+    fn capped(&self, names: &[String], of_caps: CostOfCaps) -> Option<CappedSummary> {
         let mut to = vec![0; names.len()];
         for ((_, code), n) in &self.counts {
             if let Some(code) = code {
@@ -178,38 +192,51 @@ impl Tally {
         }
         let moved = to.iter().sum();
         let to = names.iter().cloned().zip(to).filter(|(_, n)| *n > 0).collect();
-        (moved > 0).then_some(CappedSummary { moved, to, cost })
+        let CostOfCaps { cost, error, open } = of_caps;
+        let identified = open.map(|ends| ends.map(|end| cost + end));
+        (moved > 0).then_some(CappedSummary { moved, to, cost, standard_error: error, identified })
     }
 
-    /// The share of the queries per source, and per action to which a cap moved them. Random draws do not matter: held-out rows are
-    /// evaluated with their probabilities.
-    fn shares_by_source(&self, policy: &Policy) -> BTreeMap<(u32, Option<u8>), f64> {
+    /// The share of the queries per source.
+    fn shares_by_source(&self, policy: &Policy) -> BTreeMap<u32, f64> {
         let mut shares = BTreeMap::new();
-        for (&(verdict, moved), &n) in &self.counts {
-            *shares.entry((policy.unfold(verdict).1, moved)).or_default() += n as f64 / self.rows as f64;
+        for (&(verdict, _), &n) in &self.counts {
+            *shares.entry(policy.unfold(verdict).1).or_default() += n as f64 / self.rows as f64;
         }
         shares
     }
 
-    /// Expected costs from the held-out rows of each cell; `None` if the costs of all are only bounded.
+    /// Expected costs from the held-out rows of each cell; `None` if the costs of all are only bounded. Caps assign held-out rows to actions,
+    /// weighted like the queries, by the estimates that decide these rows. Random draws do not matter: held-out rows are evaluated with their
+    /// probabilities.
     fn expected(&self, policy: &Policy) -> Option<Expected> {
-        let judged = policy.judge_sources();
-        let mut expected = Expected { router: 0.0, always: vec![0.0; policy.actions()], error: 0.0, open: None };
         let shares = self.shares_by_source(policy);
-        let (mut slack, mut known) = (0.0, false);
-        for (&(source, moved), share) in &shares {
-            match &judged[source as usize] {
-                Some(judged) => {
+        let uncapped = policy.judge_sources(None);
+        // The rows of a source are weighted like its queries.
+        let mut factors = vec![0.0; uncapped.len()];
+        for (&source, share) in &shares {
+            factors[source as usize] =
+                uncapped[source as usize].as_ref().map_or(f64::NAN, |own| share / own.cost.weight);
+        }
+        let factor = |source: u32| factors[source as usize];
+        let within = (!self.rooms.is_empty()).then_some(Within { rooms: &self.rooms, factor: &factor });
+        let judged = if within.is_some() { policy.judge_sources(within) } else { uncapped.clone() };
+        let mut expected = Expected::new(policy);
+        let (mut slack, mut known, mut of_caps) = (0.0, false, 0.0);
+        for (&source, share) in &shares {
+            match (&judged[source as usize], &uncapped[source as usize]) {
+                (Some(judged), Some(uncapped)) => {
                     known |= judged.known > 0.0;
-                    slack += share * judged.slack_of(moved);
-                    expected.router += share * judged.taken(moved).mean();
+                    slack += share * judged.mean_slack();
+                    expected.router += share * judged.cost.mean();
+                    of_caps += share * (judged.cost.mean() - uncapped.cost.mean());
                     let always = expected.always.iter_mut().zip(&judged.always);
                     always.for_each(|(sum, cost)| *sum += share * cost.mean());
                 }
                 // No row of the source is held out.
-                None => {
+                _ => {
                     let [low, high] = policy.costs_of(source);
-                    let taken = moved.map_or_else(|| policy.taken(source), |code| MixedAction::always(code.into()));
+                    let taken = policy.taken(source);
                     known |= low == high;
                     slack += share * taken.mean(|action| high[action] - low[action]);
                     expected.router += share * taken.mean(|action| high[action]);
@@ -220,34 +247,25 @@ impl Tally {
         if !known {
             return None;
         }
-        // The rows of a source are weighted like its queries.
-        let mut factors: Vec<Vec<(Option<u8>, f64)>> = vec![Vec::new(); judged.len()];
-        for (&(source, moved), share) in &shares {
-            let weight = judged[source as usize].as_ref().map_or(f64::NAN, |judged| judged.cost.weight);
-            factors[source as usize].push((moved, share / weight));
-        }
-        let sums = |of: &[Option<Judged>]| {
-            let mut sums = WeightedSums::default();
-            for (source, factors) in factors.iter().enumerate() {
-                let found = of[source].as_ref().or(judged[source].as_ref());
-                for &(moved, factor) in factors {
-                    sums.add_scaled(found.map_or(&WeightedSums::default(), |judged| judged.taken(moved)), factor);
+        let means = |within: Option<Within<'_>>, all: &[Option<Judged>]| -> Vec<f64> {
+            let mean = |of: &Vec<Option<Judged>>| {
+                let mut sums = WeightedSums::default();
+                for &source in shares.keys() {
+                    let found = of[source as usize].as_ref().or(all[source as usize].as_ref());
+                    sums.add_scaled(found.map_or(&WeightedSums::default(), |judged| &judged.cost), factor(source));
                 }
-            }
-            sums
+                sums.mean()
+            };
+            policy.judge_sources_without_groups(within).iter().map(mean).collect()
         };
-        let without = policy.judge_sources_without_groups();
-        let means: Vec<f64> = without.iter().map(|judged| sums(judged).mean()).collect();
-        let of_rows = policy.influence_of_sources(&|source| &factors[source as usize]);
-        expected.error = with_jackknife(of_rows.standard_error(), &means, JACKKNIFE_SHARE_OF_CELLS);
         let parts: Vec<usize> = policy.held_out().all_parts().collect();
-        let open = policy.open_under(&parts, &|source, own| {
-            factors[source as usize].iter().fold([0.0; 2], |[all, routed], (moved, factor)| {
-                let taken = moved.map_or(own, |code| MixedAction::always(code.into()));
-                [all + factor, routed + factor * taken.mean(|action| policy.bayes_part(action))]
-            })
+        let weigh = |source: u32, routed: f64| [factor(source), factor(source) * routed];
+        expected.open = with_slack(policy.open_under(&parts, within, &weigh), slack);
+        expected.add_errors(policy, &factor, within, &|within| match within {
+            Some(_) => means(within, &judged),
+            None => means(None, &uncapped),
         });
-        expected.open = with_slack(open, slack);
+        expected.caps = within.and(expected.caps).map(|error| CostOfCaps { cost: of_caps, ..error });
         Some(expected)
     }
 }
@@ -259,28 +277,90 @@ struct Expected {
     error: f64,
     /// The distances to the bounds if labels do not identify the cost.
     open: Option<[f64; 2]>,
+    /// What caps cost, if there are any.
+    caps: Option<CostOfCaps>,
+}
+
+/// What caps cost per query.
+#[derive(Clone, Copy)]
+struct CostOfCaps {
+    cost: f64,
+    error: Option<f64>,
+    /// The distances to the bounds if labels do not identify the cost.
+    open: Option<[f64; 2]>,
+}
+
+impl Expected {
+    fn new(policy: &Policy) -> Self {
+        Self { router: 0.0, always: vec![0.0; policy.actions()], error: f64::NAN, open: None, caps: None }
+    }
+
+    /// Adds the standard errors of the router's cost and of what caps cost. `means` are the mean costs without each jackknife group.
+    fn add_errors(
+        &mut self,
+        policy: &Policy,
+        factor: &dyn Fn(u32) -> f64,
+        within: Option<Within<'_>>,
+        means: &dyn Fn(Option<Within<'_>>) -> Vec<f64>,
+    ) {
+        let share = policy.jackknife_share();
+        let error = |rows: &mut dyn Iterator<Item = [f64; 3]>, means: &[f64]| {
+            let mut sums = WeightedSums::default();
+            rows.for_each(|[weight, cost, influence]| sums.add_with(weight, cost, influence));
+            with_jackknife(sums.standard_error(), means, share)
+        };
+        let (rows, own_means) = (policy.costs_of_rows(factor, within), means(within));
+        self.error = error(&mut rows.iter().copied(), &own_means);
+        if within.is_none() {
+            return;
+        }
+        let (uncapped, uncapped_means) = (policy.costs_of_rows(factor, None), means(None));
+        let minus = |([weight, cost, influence], other): (&[f64; 3], &[f64; 3])| {
+            [*weight, cost - other[1], influence - other[2]]
+        };
+        let differences: Vec<f64> = own_means.iter().zip(&uncapped_means).map(|(own, other)| own - other).collect();
+        let error = error(&mut rows.iter().zip(&uncapped).map(minus), &differences);
+        // The rows that caps route less often.
+        let parts: Vec<usize> = policy.held_out().all_parts().collect();
+        let open = |within: Option<Within<'_>>| {
+            let weigh = |source: u32, routed: f64| [factor(source), factor(source) * routed];
+            policy.open_under(&parts, within, &weigh)
+        };
+        let open = open(None).map(|[low, high]| {
+            let [with_low, with_high] = open(within).unwrap_or_default();
+            [(with_high - high).min(0.0), (with_low - low).max(0.0)]
+        });
+        self.caps = Some(CostOfCaps { cost: f64::NAN, error: Some(error), open });
+    }
 }
 
 impl OwnCosts {
     /// The queries' own costs, which are estimated from all calibration rows, corrected by the bias of such costs on out-of-bag rows; `None` if
-    /// the costs of all are only bounded.
-    fn expected(&self, policy: &Policy, all: f64) -> Option<Expected> {
+    /// the costs of all are only bounded. Caps assign out-of-bag rows to actions as they do queries.
+    fn expected(&self, policy: &Policy, rooms: &Rooms, all: f64) -> Option<Expected> {
         if !self.known {
             return None;
         }
-        let Some(judged) = policy.judge_rows() else {
+        let within = (!rooms.is_empty()).then_some(Within { rooms, factor: &|_| 1.0 });
+        let Some((judged, uncapped)) = policy.judge_rows_within(within).zip(policy.judge_rows()) else {
             let always = self.always.iter().map(|sum| sum / all).collect();
             let open = with_slack(None, self.slack / all);
-            return Some(Expected { router: self.router / all, always, error: f64::NAN, open });
+            return Some(Expected { router: self.router / all, always, open, ..Expected::new(policy) });
         };
         let bias = |observed: &WeightedSums, expected: f64| observed.mean() - expected / observed.weight;
         let always = self.always.iter().zip(judged.always.iter().zip(&judged.expected_always));
-        Some(Expected {
-            router: self.router / all + bias(&judged.cost, judged.expected),
+        let of_router = bias(&judged.cost, judged.expected);
+        let mut expected = Expected {
+            router: self.router / all + of_router,
             always: always.map(|(sum, (observed, expected))| sum / all + bias(observed, *expected)).collect(),
-            error: policy.standard_errors()[0],
-            open: with_slack(policy.open(), self.slack / all),
-        })
+            ..Expected::new(policy)
+        };
+        let parts = policy.held_out().parts();
+        expected.open = with_slack(policy.open_under(&parts, within, &|_, routed| [1.0, routed]), self.slack / all);
+        expected.add_errors(policy, &|_| 1.0, within, &|within| policy.mean_costs_without_groups(within));
+        let of_caps = self.capped / all + of_router - bias(&uncapped.cost, uncapped.expected);
+        expected.caps = expected.caps.map(|error| CostOfCaps { cost: of_caps, ..error });
+        Some(expected)
     }
 }
 

@@ -206,6 +206,55 @@ fn caps_are_exact_for_every_partition_and_price() {
     }
 }
 
+/// Held-out rows are evaluated with the actions that they get when the table is decided under the caps.
+#[test]
+fn evaluation_within_caps_is_that_of_the_decisions() {
+    let (calibration, queries) = (world(600, 1, 4), world(700, 2, 4));
+    let base = || Task::new(Loss::brier()).route("a", Oracle::bayes(), 0.02).unwrap().abstain(0.5).unwrap();
+    for (partition, task) in [
+        ("top-class:4", base()),
+        ("forest:20", base()),
+        ("top-class:4", base().budget(0.5).unwrap()),
+        ("forest:20", base().budget(0.5).unwrap()),
+    ] {
+        let router = Router::calibrate(&calibration, &partition.parse::<Partition>().unwrap()).unwrap();
+        let policy = router.policy(&task).unwrap();
+        let plain = policy.replay(&queries).unwrap();
+        for price in [0.02, 0.03] {
+            let policy = policy.reprice(&task.clone().reprice_route("a", price).unwrap()).unwrap();
+            let caps = Caps::new(&task, [("a", CapSize::Queries(40))]).unwrap();
+            let (actions, _, _, rule) = decide_capped(&policy, &caps, &queries);
+            let replay = plain.clone().with_caps(caps, &queries, None).unwrap();
+            let found = replay.evaluate(&policy).unwrap();
+            let cost = |row: usize| {
+                let votes = queries.votes(row).unwrap();
+                let truth: Vec<f64> = votes.counts().iter().map(|&n| f64::from(n) / votes.k() as f64).collect();
+                match actions[row].as_str() {
+                    "predict" => Loss::brier().expected(&truth, &queries.prediction(row)),
+                    "abstain" => 0.5,
+                    _ => Loss::brier().entropy(&truth) + price,
+                }
+            };
+            let expected = (0..queries.rows()).map(cost).sum::<f64>() / queries.rows() as f64;
+            let router = *found.mean_cost.get("router").unwrap();
+            assert!((router - expected).abs() < 1e-9, "{partition} {price}: {router} {expected}");
+            assert!((found.shares.get("route:a").unwrap() - 40.0 / 700.0).abs() < 1e-12);
+            let used = rule.uses()[0];
+            let cap = &found.caps[0];
+            assert_eq!((cap.most, cap.wanted, cap.granted, cap.price), (40, used.wanted, used.granted, used.price));
+            let without = plain.evaluate(&policy).unwrap();
+            let capped = found.capped.unwrap();
+            let costs = [&found, &without].map(|it| *it.best_costs().get("router").unwrap());
+            assert!((capped.cost - (costs[0] - costs[1])).abs() < 1e-9, "{capped:?} {costs:?}");
+            assert!(capped.standard_error.is_some_and(|error| error > 0.0) && capped.moved > 0);
+        }
+        let loose = Caps::new(&task, [("a", CapSize::Queries(700))]).unwrap();
+        let loose = plain.clone().with_caps(loose, &queries, None).unwrap().evaluate(&policy).unwrap();
+        assert_eq!(loose.mean_cost, plain.evaluate(&policy).unwrap().mean_cost);
+        assert!(loose.capped.is_none() && loose.caps.len() == 1);
+    }
+}
+
 #[test]
 fn two_capped_routes_keep_their_caps() {
     let (calibration, queries) = (world(600, 1, 4), world(700, 2, 4));

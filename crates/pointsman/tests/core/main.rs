@@ -53,6 +53,7 @@ mod world;
 mod reproduction {
     mod best_possible;
     mod budget_plans;
+    mod caps;
     mod comparison;
     mod corrections;
     mod diagnosis_limits;

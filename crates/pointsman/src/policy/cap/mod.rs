@@ -12,11 +12,13 @@ mod select;
 
 use std::str::FromStr;
 
-use super::decisions::NOT_MOVED;
+use super::decide::draw_by_content;
+use super::decisions::{NOT_MOVED, draw_by_id};
 use super::limit::content;
-use super::{Action, Decision, Decisions, Policy, TIE};
+use super::{Action, Decision, Decisions, KEPT, MixedAction, Policy, TIE};
 use crate::error::{Error, Result, TaskError};
 use crate::numeric::mix::mix;
+use crate::parallel::prelude::*;
 use crate::table::Table;
 use crate::table::simplex::Real;
 use crate::task::{Task, Ties};
@@ -140,6 +142,38 @@ impl Caps {
     pub fn count(&self) -> usize {
         self.capped.len()
     }
+
+    /// The same caps on those routes of one task that another task has as well; `None` if it has none of them.
+    pub(crate) fn for_task(&self, own: &Task, other: &Task) -> Option<Self> {
+        let place = |(action, size): &(usize, CapSize)| {
+            let name = own.routes()[action - 1].name();
+            Some((1 + other.routes().iter().position(|route| route.name() == name)?, *size))
+        };
+        let mut capped: Vec<(usize, CapSize)> = self.capped.iter().filter_map(place).collect();
+        capped.sort_by_key(|(action, _)| *action);
+        (!capped.is_empty()).then_some(Self { capped })
+    }
+
+    /// The actions of the capped routes.
+    pub(crate) fn actions(&self) -> impl Iterator<Item = usize> {
+        self.capped.iter().map(|(action, _)| *action)
+    }
+}
+
+/// What orders the rows of a table under caps, and what decides them at the margin of a limit. It depends on ids or content, not on labels.
+#[derive(Debug, Clone)]
+pub(crate) struct RowDraws {
+    keys: Vec<u64>,
+    draws: Vec<f64>,
+}
+
+/// The actions of the rows of a table under caps.
+#[derive(Debug)]
+pub(crate) struct CappedActions {
+    /// Whether the action is determined, and the action that is taken or, if undetermined, assumed.
+    pub(crate) taken: Vec<(bool, usize)>,
+    /// The use of each cap.
+    pub(crate) uses: Vec<CapUse>,
 }
 
 /// A query that the policy sends to a capped route.
@@ -184,9 +218,13 @@ impl<'a> Bidder<'a> {
 
     /// The bid of a query and its cheapest action without a cap; `None` if it is not sent to a capped route.
     fn bid(&self, decision: &Decision<'_>, key: u64) -> Option<(Bid, usize)> {
-        let code = decision.code()?;
+        self.bid_for(decision.code()?, decision.costs_high(), key)
+    }
+
+    /// The bid of a query that wants an action and has these costs, the upper ends if they are only bounded.
+    fn bid_for(&self, code: usize, costs: &[f64], key: u64) -> Option<(Bid, usize)> {
         let wanted = self.caps.capped.iter().position(|(action, _)| *action == code)?;
-        let cost = |action: usize| decision.costs_high()[action] + self.extra[action];
+        let cost = |action: usize| costs[action] + self.extra[action];
         let mut bid = Bid { wanted: wanted as u8, key, ..Bid::default() };
         let least = self.others.iter().map(|&action| cost(action)).fold(f64::INFINITY, f64::min);
         let tie = TIE * self.policy.task.loss().rounding().max(least);
@@ -202,7 +240,92 @@ impl<'a> Bidder<'a> {
     }
 }
 
+/// The largest shares of the queries for some actions, which caps or missing routes leave.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Rooms(Vec<(usize, f64)>);
+
+impl Rooms {
+    /// The routes that a rule caps, with their shares of the table; none if no cap is exceeded without the rule.
+    fn left_by(rule: &CapRule) -> Self {
+        if !rule.is_binding() {
+            return Self::default();
+        }
+        let share = |most: u64| most as f64 / rule.rows() as f64;
+        Self(rule.caps().actions().zip(rule.most()).map(|(action, &most)| (action, share(most))).collect())
+    }
+
+    /// No room for these actions.
+    pub(super) fn none_for(actions: impl Iterator<Item = usize>) -> Self {
+        Self(actions.take(MAX_CAPS).map(|action| (action, 0.0)).collect())
+    }
+
+    /// The rooms over two sets of queries, of which `part` are in this one.
+    pub(super) fn beside(&self, other: &Self, part: f64) -> Self {
+        let of = |rooms: &Self, action: usize| rooms.0.iter().find(|it| it.0 == action).map_or(1.0, |it| it.1);
+        let mut actions: Vec<usize> = self.0.iter().chain(&other.0).map(|(action, _)| *action).collect();
+        actions.sort_unstable();
+        actions.dedup();
+        let joint = |action: usize| (action, part * of(self, action) + (1.0 - part) * of(other, action));
+        Self(actions.into_iter().take(MAX_CAPS).map(joint).filter(|(_, room)| *room < 1.0).collect())
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// Rows that are decided alike: their weight, the upper ends of their costs, and the actions that they want.
+pub(super) struct WantedActions {
+    pub(super) weight: f64,
+    pub(super) costs: Vec<f64>,
+    pub(super) wanted: MixedAction,
+}
+
+/// The parts of rows that take each action.
+pub(super) type ActionParts = Vec<(usize, f64)>;
+
+/// The number of queries that all rows stand for when held-out rows are assigned within rooms.
+const QUERIES_OF_ALL_ROWS: f64 = (1_u64 << 40) as f64;
+
 impl Policy {
+    /// Assigns groups of rows to actions at the least total cost, such that no action gets more than its share of their weight.
+    pub(super) fn assign_within(&self, rooms: &Rooms, rows: &[WantedActions]) -> Vec<ActionParts> {
+        let all: f64 = rows.iter().map(|rows| rows.weight).sum();
+        let queries = |share: f64| (share * QUERIES_OF_ALL_ROWS).round() as u64;
+        let capped = rooms.0.iter().map(|&(action, share)| (action, CapSize::Queries(queries(share)))).collect();
+        let caps = Caps { capped };
+        let bidder = Bidder::new(self, &caps);
+        let bids = |rows: &WantedActions| {
+            let bid = |action: usize| {
+                let part = rows.wanted.part_of(action);
+                (action, part, bidder.bid_for(action, &rows.costs, 0), queries(part * rows.weight / all))
+            };
+            let [action, otherwise] = rows.wanted.actions();
+            [action].into_iter().chain(Some(otherwise).filter(|&other| other != action)).map(bid).collect::<Vec<_>>()
+        };
+        let bids: Vec<_> = rows.iter().map(bids).collect();
+        let mut scan = |see: &mut dyn FnMut(&Bid, u64)| {
+            for (_, _, bid, count) in bids.iter().flatten() {
+                bid.iter().for_each(|(bid, _)| see(bid, *count));
+            }
+            Ok::<(), std::convert::Infallible>(())
+        };
+        let Ok(rule) = CapRule::with_prices(&caps, caps.most(0), &mut scan);
+        let assign = |bids: &Vec<(usize, f64, Option<(Bid, usize)>, u64)>| {
+            let mut parts = ActionParts::new();
+            for (action, part, bid, _) in bids {
+                match bid {
+                    None => parts.push((*action, *part)),
+                    Some((bid, other)) => parts.extend(rule.parts(bid).into_iter().map(|(place, share)| {
+                        (caps.capped.get(place).map_or(*other, |(action, _)| *action), part * share)
+                    })),
+                }
+            }
+            parts
+        };
+        bids.iter().map(assign).collect()
+    }
+
     /// The bids of a batch of decisions, in order, with one key per row.
     ///
     /// # Panics
@@ -237,6 +360,40 @@ impl Policy {
         Ok(self.cap_keys(&table.predictions(), &features, ids))
     }
 
+    /// What orders the rows of a table under caps.
+    ///
+    /// # Errors
+    /// If the table lacks a feature.
+    pub(crate) fn row_draws(&self, table: &Table, ids: Option<&[String]>) -> Result<RowDraws> {
+        let columns = self.cells.columns_in(table)?;
+        let draw = |row: usize| ids.map_or_else(|| draw_by_content(table, row, &columns), |ids| draw_by_id(&ids[row]));
+        Ok(RowDraws { keys: self.cap_keys_of_table(table, ids)?, draws: (0..table.rows()).map(draw).collect() })
+    }
+
+    /// Decides the rows of a batch, which this policy or one that it was repriced from has decided, and applies caps to all of them.
+    pub(crate) fn act_within(&self, caps: &Caps, decisions: &Decisions, by: &RowDraws) -> CappedActions {
+        let bidder = Bidder::new(self, caps);
+        let decide = |row: usize| {
+            let kept = self.draw_row(decisions, row, || by.draws[row]).0 & KEPT != 0;
+            let decision = Decision { kept, ..self.row(decisions, row) };
+            let assumed = || self.action_on(decisions, row).1.actions()[0];
+            let taken = decision.code().map_or_else(|| (false, assumed()), |code| (true, code));
+            (taken, bidder.bid(&decision, by.keys[row]))
+        };
+        let rows: Vec<_> = (0..decisions.len()).into_par_iter().with_min_len(1 << 10).map(decide).collect();
+        let scan = |see: &mut dyn FnMut(&Bid)| {
+            rows.iter().filter_map(|(_, bid)| bid.as_ref()).for_each(|(bid, _)| see(bid));
+            Ok::<(), std::convert::Infallible>(())
+        };
+        let Ok(mut rule) = CapRule::find(caps, rows.len() as u64, scan);
+        let act = |(taken, bid): &((bool, usize), Option<(Bid, usize)>)| {
+            let Some((bid, other)) = bid else { return *taken };
+            (true, caps.capped.get(rule.assign(bid)).map_or(*other, |(action, _)| *action))
+        };
+        let taken = rows.iter().map(act).collect();
+        CappedActions { taken, uses: rule.uses() }
+    }
+
     /// Applies caps to a batch: rows that do not get the route they want take the action that the rule assigns. Each batch that
     /// contributed bids to the rule must be passed exactly once.
     ///
@@ -255,6 +412,7 @@ impl Policy {
             }
         }
         decisions.moved = moved;
+        decisions.rooms = Rooms::left_by(rule);
     }
 }
 

@@ -21,12 +21,19 @@ const MAX_RAISES: usize = 500;
 pub struct CapRule {
     caps: Caps,
     most: Vec<u64>,
+    /// The number of rows of the table.
+    rows: u64,
     prices: Vec<f64>,
     tie: f64,
     groups: Vec<Group>,
     wanted: Vec<u64>,
     granted: Vec<u64>,
 }
+
+/// Visits all bids in the same order each time, with the number of queries that each stands for.
+pub(super) trait Scan<E>: FnMut(&mut dyn FnMut(&Bid, u64)) -> Result<(), E> {}
+
+impl<E, F: FnMut(&mut dyn FnMut(&Bid, u64)) -> Result<(), E>> Scan<E> for F {}
 
 /// The use of a cap.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -68,11 +75,18 @@ impl CapRule {
         rows: u64,
         mut scan: impl FnMut(&mut dyn FnMut(&Bid)) -> Result<(), E>,
     ) -> Result<Self, E> {
-        let most = caps.most(rows);
+        let mut scan = |see: &mut dyn FnMut(&Bid, u64)| scan(&mut |bid| see(bid, 1));
+        let mut rule = Self { rows, ..Self::with_prices(caps, caps.most(rows), &mut scan)? };
+        rule.set_bounds(&mut scan)?;
+        Ok(rule)
+    }
+
+    /// The prices of the caps and the quotas of groups of bids. `scan` visits bids with the number of queries that each stands for.
+    pub(super) fn with_prices<E>(caps: &Caps, most: Vec<u64>, scan: &mut impl Scan<E>) -> Result<Self, E> {
         let places = caps.count();
         let (mut wanted, mut largest) = (vec![0; places], 0.0_f64);
-        scan(&mut |bid| {
-            wanted[usize::from(bid.wanted)] += 1;
+        scan(&mut |bid, count| {
+            wanted[usize::from(bid.wanted)] += count;
             largest = bid.costs[..=places].iter().copied().fold(largest, f64::max);
         })?;
         let mut rule = Self {
@@ -82,22 +96,49 @@ impl CapRule {
             groups: Vec::new(),
             granted: vec![0; places],
             wanted,
+            rows: 0,
             most,
         };
         // If no cap is exceeded, every bid gets what it wants.
-        if rule.wanted.iter().zip(&rule.most).any(|(wanted, most)| wanted > most) {
-            rule.raise_prices(&mut scan)?;
-            rule.form_groups(&mut scan)?;
+        if rule.is_binding() {
+            rule.raise_prices(scan)?;
+            rule.form_groups(scan)?;
             rule.set_quotas();
-            rule.set_bounds(&mut scan)?;
         }
         Ok(rule)
+    }
+
+    /// The part of the queries of a bid that gets each capped route, by its place, or the best action without a cap.
+    pub(super) fn parts(&self, bid: &Bid) -> Vec<(usize, f64)> {
+        let mask = self.mask(bid);
+        match self.groups.iter().find(|group| group.mask == mask && group.wanted == bid.wanted) {
+            None => vec![(bid.wanted.into(), 1.0)],
+            Some(group) => {
+                let part = |place: usize| (place, group.quotas[place] as f64 / group.bids as f64);
+                (0..=self.most.len()).map(part).filter(|(_, part)| *part > 0.0).collect()
+            }
+        }
     }
 
     /// The caps that the rule enforces.
     #[must_use]
     pub fn caps(&self) -> &Caps {
         &self.caps
+    }
+
+    /// The largest number of queries of each capped route.
+    pub(super) fn most(&self) -> &[u64] {
+        &self.most
+    }
+
+    /// Whether more queries want a route than its cap allows.
+    pub(super) fn is_binding(&self) -> bool {
+        self.wanted.iter().zip(&self.most).any(|(wanted, most)| wanted > most)
+    }
+
+    /// The number of rows of the table.
+    pub(super) fn rows(&self) -> u64 {
+        self.rows
     }
 
     /// The use of each cap, in the order of [`Caps::names`].
@@ -164,24 +205,24 @@ impl CapRule {
         inside.fold(0, |sum, (_, most)| sum.saturating_add(*most))
     }
 
-    fn raise_prices<E>(&mut self, scan: &mut impl FnMut(&mut dyn FnMut(&Bid)) -> Result<(), E>) -> Result<(), E> {
+    fn raise_prices<E>(&mut self, scan: &mut impl Scan<E>) -> Result<(), E> {
         let mut sets: Vec<u16> = (1..1 << self.most.len()).collect();
         sets.sort_by_key(|set| (set.count_ones(), *set));
         for _ in 0..MAX_RAISES {
             let mut asking = vec![0_u64; sets.len()];
-            scan(&mut |bid| {
-                for (count, &set) in asking.iter_mut().zip(&sets) {
-                    *count += u64::from(self.saving(bid, set) > self.tie);
+            scan(&mut |bid, count| {
+                for (asking, &set) in asking.iter_mut().zip(&sets) {
+                    *asking += if self.saving(bid, set) > self.tie { count } else { 0 };
                 }
             })?;
             let full = sets.iter().zip(&asking).find(|(set, asking)| **asking > self.room(**set));
             let Some((&set, _)) = full else { break };
             let place = self.room(set);
             let rise = select_largest(place, |see| {
-                scan(&mut |bid| {
+                scan(&mut |bid, count| {
                     let saving = self.saving(bid, set);
                     if saving > self.tie {
-                        see(saving.to_bits());
+                        see(saving.to_bits(), count);
                     }
                 })
             })?;
@@ -192,9 +233,9 @@ impl CapRule {
         Ok(())
     }
 
-    fn form_groups<E>(&mut self, scan: &mut impl FnMut(&mut dyn FnMut(&Bid)) -> Result<(), E>) -> Result<(), E> {
+    fn form_groups<E>(&mut self, scan: &mut impl Scan<E>) -> Result<(), E> {
         let mut found: BTreeMap<(u16, u8), u64> = BTreeMap::new();
-        scan(&mut |bid| *found.entry((self.mask(bid), bid.wanted)).or_default() += 1)?;
+        scan(&mut |bid, count| *found.entry((self.mask(bid), bid.wanted)).or_default() += count)?;
         let group = |((mask, wanted), bids)| Group {
             mask,
             wanted,
@@ -280,7 +321,7 @@ impl CapRule {
     }
 
     /// Finds the keys at which a group is divided between actions.
-    fn set_bounds<E>(&mut self, scan: &mut impl FnMut(&mut dyn FnMut(&Bid)) -> Result<(), E>) -> Result<(), E> {
+    fn set_bounds<E>(&mut self, scan: &mut impl Scan<E>) -> Result<(), E> {
         for at in 0..self.groups.len() {
             let group = &self.groups[at];
             let wanted = usize::from(group.wanted);
@@ -292,9 +333,9 @@ impl CapRule {
             for &action in before {
                 let quota = self.groups[at].quotas[action];
                 let (key, below) = select_smallest(given + quota - 1, |see| {
-                    scan(&mut |bid| {
+                    scan(&mut |bid, count| {
                         if bid.wanted == wanted && self.mask(bid) == mask {
-                            see(bid.key);
+                            see(bid.key, count);
                         }
                     })
                 })?;

@@ -7,7 +7,7 @@ use pointsman::{CellId, Error, Loss, Oracle, Partition, Policy, Router, Table, T
 use crate::world::{Rng, close, normalised, table};
 
 /// Three classes. The model sees how clear an item is, but not that some unclear ones are clear to annotators.
-fn draw(rows: usize, k: usize, rng: &mut Rng) -> Table {
+pub(super) fn draw(rows: usize, k: usize, rng: &mut Rng) -> Table {
     let (mut probs, mut votes, mut truth) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..rows {
         let scale = 0.3 + 2.5 * rng.uniform();
@@ -48,14 +48,14 @@ fn by_the_same_rows(policy: &Policy) -> f64 {
     sum / all
 }
 
-fn mean_and_error(values: &[f64]) -> (f64, f64) {
+pub(super) fn mean_and_error(values: &[f64]) -> (f64, f64) {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
     (mean, (values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0) / n).sqrt())
 }
 
 /// The true cost of each action on each row.
-fn true_costs(table: &Table, task: &Task) -> Vec<Vec<f64>> {
+pub(super) fn true_costs(table: &Table, task: &Task) -> Vec<Vec<f64>> {
     let of_row = |row: usize| {
         let (truth, loss) = (table.truth(row).unwrap(), task.loss());
         let routes = task.routes().iter().map(|route| loss.entropy(truth) + route.price());
