@@ -10,8 +10,7 @@ use crate::input::{Bytes, Counted, Input};
 use crate::json::{Json, entry};
 use crate::labels::Labels;
 use crate::layout::{
-    ColumnGroup, Field, FieldPath, FilterField, Hints, LabelFields, Layout, Location, late_answer,
-    no_answer,
+    ColumnGroup, Field, FieldPath, FilterField, Hints, LabelFields, Layout, Location, late_answer, no_answer,
 };
 use crate::options::{Columns, Filter, Need, ReadOptions, Role};
 use crate::raw::{RawRows, RowValues};

@@ -56,7 +56,8 @@ pub(super) fn rows_of_like(table: &Table, like: &Router, router: &Router) -> Opt
              do not hold; for more labels on the same items, calibrate again without --like; --add-to adds new rows to those of a router"
         }
     };
-    (like.partition().factors().iter().any(Factor::learns) && like.calibration_rows_in(table) > 0).then(|| sentence.to_owned())
+    (like.partition().factors().iter().any(Factor::learns) && like.calibration_rows_in(table) > 0)
+        .then(|| sentence.to_owned())
 }
 
 /// A warning that rows of `--add-to` are already in the router; where predictions repeat too often to say which, if most seem to be.
