@@ -142,8 +142,8 @@ fn labels_of_a_purchase_keep_to_the_limit_per_item() {
     let (_, rows) = parse_csv(&fs::read_to_string(path.join("list.csv")).unwrap());
     let text = line(path, &flags).ok().words();
     for way in ways {
-        let of_cell: Vec<u64> =
-            rows.iter().filter(|row| row[1] == way["cell"].to_string()).map(|row| row[2].parse().unwrap()).collect();
+        let cell = way["cell"].to_string();
+        let of_cell: Vec<u64> = rows.iter().filter(|row| row[1] == cell).map(|row| row[2].parse().unwrap()).collect();
         assert_eq!(way["labels"], of_cell.iter().sum::<u64>(), "{way}");
         assert_eq!(way["present_items"], of_cell.len(), "{way}");
         assert_eq!(way["more_labels_per_item"], *of_cell.iter().max().unwrap(), "{way}");

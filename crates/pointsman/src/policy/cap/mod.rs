@@ -281,6 +281,15 @@ pub(super) struct WantedActions {
     pub(super) wanted: MixedAction,
 }
 
+/// The part of some rows that wants one action, with its bid and the number of queries that it stands for.
+struct BidOfRows {
+    action: usize,
+    part: f64,
+    /// The bid and the cheapest action without a cap; `None` if the action has no cap.
+    bid: Option<(Bid, usize)>,
+    queries: u64,
+}
+
 /// The parts of rows that take each action.
 pub(super) type ActionParts = Vec<(usize, f64)>;
 
@@ -298,26 +307,27 @@ impl Policy {
         let bids = |rows: &WantedActions| {
             let bid = |action: usize| {
                 let part = rows.wanted.part_of(action);
-                (action, part, bidder.bid_for(action, &rows.costs, 0), queries(part * rows.weight / all))
+                let bid = bidder.bid_for(action, &rows.costs, 0);
+                BidOfRows { action, part, bid, queries: queries(part * rows.weight / all) }
             };
             let [action, otherwise] = rows.wanted.actions();
-            [action].into_iter().chain(Some(otherwise).filter(|&other| other != action)).map(bid).collect::<Vec<_>>()
+            [action].into_iter().chain(Some(otherwise).filter(|&other| other != action)).map(bid).collect()
         };
-        let bids: Vec<_> = rows.iter().map(bids).collect();
+        let bids: Vec<Vec<BidOfRows>> = rows.iter().map(bids).collect();
         let mut scan = |see: &mut dyn FnMut(&Bid, u64)| {
-            for (_, _, bid, count) in bids.iter().flatten() {
-                bid.iter().for_each(|(bid, _)| see(bid, *count));
+            for rows in bids.iter().flatten() {
+                rows.bid.iter().for_each(|(bid, _)| see(bid, rows.queries));
             }
             Ok::<(), std::convert::Infallible>(())
         };
         let Ok(rule) = CapRule::with_prices(&caps, caps.most(0), &mut scan);
-        let assign = |bids: &Vec<(usize, f64, Option<(Bid, usize)>, u64)>| {
+        let assign = |bids: &Vec<BidOfRows>| {
             let mut parts = ActionParts::new();
-            for (action, part, bid, _) in bids {
-                match bid {
-                    None => parts.push((*action, *part)),
+            for rows in bids {
+                match &rows.bid {
+                    None => parts.push((rows.action, rows.part)),
                     Some((bid, other)) => parts.extend(rule.parts(bid).into_iter().map(|(place, share)| {
-                        (caps.capped.get(place).map_or(*other, |(action, _)| *action), part * share)
+                        (caps.capped.get(place).map_or(*other, |(action, _)| *action), rows.part * share)
                     })),
                 }
             }

@@ -110,8 +110,8 @@ impl Setting {
         let offers = plan.purchase_of(0.0, 1000.0, |offer| offer.more_labels.is_some()).offers;
         let cells = router.find_cells(table).unwrap();
         let mut votes = Vec::new();
-        for row in 0..table.rows() {
-            let offer = offers.iter().find(|offer| offer.cell == cells[row]);
+        for (row, &cell) in cells.iter().enumerate() {
+            let offer = offers.iter().find(|offer| offer.cell == cell);
             let more = rng.votes(table.truth(row).unwrap(), offer.map_or(0, |offer| offer.more_labels.unwrap()));
             votes.extend(table.votes(row).unwrap().counts().iter().zip(more).map(|(count, more)| count + more));
         }
