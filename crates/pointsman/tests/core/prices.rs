@@ -7,7 +7,7 @@ use crate::world::table;
 
 const CELLS: [CellId; 2] = [CellId(0), CellId(1)];
 
-/// Held-out means. `NO`: predict 0.375, irreducible 0.25, three rows of four. `YES`: predict 1.125, irreducible 0.
+/// Three held-out rows of `NO`, whose mean loss of predicting is 0.375, and one of `YES`, of 1.125.
 fn held_out() -> Table {
     table(2, &[NO, NO, NO, YES].map(|p| p.to_vec()), &[[4, 0], [2, 2], [3, 1], [4, 0]].map(|v| v.to_vec()))
 }
@@ -22,9 +22,9 @@ fn cells_show_estimates_and_held_out_losses() {
     let costs: Vec<(&str, Option<f64>)> = no.costs.iter().map(|(name, cost)| (name, *cost)).collect();
     assert_eq!(costs, [("predict", Some(0.625)), ("route:expert", Some(0.75)), ("abstain", Some(0.6))]);
     assert!((no.margin.unwrap() - 0.025).abs() < 1e-15);
-    // Entropies 0, ½ and ⅜; predicting costs 2 · (1 − ȳ_no − ¼)² more: 0.125, 0.125 and 0.
+    // Entropies 0, ½ and ⅜, times 4/3 since each has four labels; predicting costs 2 · (1 − ȳ_no − ¼)² beyond the entropy: 0.125, 0.125 and 0.
     let (irreducible, total) = (no.held_out.irreducible.unwrap(), no.held_out.total.unwrap());
-    assert!((irreducible - 0.875 / 3.0).abs() < 1e-15 && (total - 1.125 / 3.0).abs() < 1e-15, "{no:?}");
+    assert!((irreducible - 4.0 / 3.0 * 0.875 / 3.0).abs() < 1e-15 && (total - 1.125 / 3.0).abs() < 1e-15, "{no:?}");
     assert_eq!((yes.action.as_deref(), yes.held_out.rows, yes.held_out.total), (Some("route:expert"), 1, Some(1.125)));
 }
 
