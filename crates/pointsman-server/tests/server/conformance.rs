@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use pointsman::Support;
 use pointsman::policy::Reason;
@@ -51,8 +52,16 @@ fn same(one: &Record, two: &Record) -> bool {
     format!("{one:?}") == format!("{two:?}")
 }
 
+/// Appends as callers do: again, if the store says that decisions wait to be archived, as on a machine that is busy with other things.
 pub(crate) async fn append(store: &dyn Store, records: &[Record]) -> Vec<Appended> {
-    store.append(Arc::new(records.to_vec())).await.unwrap()
+    let records = Arc::new(records.to_vec());
+    for _ in 0..300 {
+        match store.append(records.clone()).await {
+            Err(StoreError::Unavailable(_)) => tokio::time::sleep(Duration::from_millis(100)).await,
+            appended => return appended.unwrap(),
+        }
+    }
+    panic!("the store refuses decisions for longer than 30 seconds");
 }
 
 async fn records_come_back_as_they_were(store: &dyn Store) {
