@@ -467,7 +467,7 @@
   const error = data.calibration_error;
   if (error) {
     const list = html("dl");
-    for (const [name, value] of [["distance (W1)", error.raw], ["floor: what chance alone gives", error.floor], ["debiased: root of the mean of W1² − floor² over cells; zero: no more than chance", error.debiased], ["largest error of a cell’s irreducible loss", error.irreducible_gap], ["regret bound: the largest regret on these rows, at any prices", error.regret_bound]])
+    for (const [name, value] of [["distance (W1)", error.raw], ["floor: what chance alone gives", error.floor], ["debiased: what is beyond chance", error.debiased], ["how often chance alone gives such distances (p-value)", error.p_value], ["largest error of a cell’s irreducible loss", error.irreducible_gap], ["regret bound: the largest regret on these rows, at any prices", error.regret_bound]])
       if (value !== null) list.append(html("dt", {}, name), html("dd", {}, num(value)));
     list.append(html("dt", {}, "traffic covered"), html("dd", {}, pct(error.covered)));
     $("calibration").replaceChildren(list);

@@ -9,7 +9,7 @@ use crate::partition::{Axis, CellId};
 use crate::policy::Policy;
 use crate::router::{Mixture, Router};
 use crate::table::Table;
-use crate::wasserstein::{Cloud, Distance, distance, w1};
+use crate::wasserstein::{Cloud, Distance, distance_with_splits, p_value, w1};
 
 /// The distance between a router's mixtures and those of held-out rows: W1 in the ℓ1 norm between snapshot means.
 ///
@@ -25,9 +25,12 @@ pub struct CalibrationError {
     pub raw: f64,
     /// Mean of the W1 expected by chance alone.
     pub floor: f64,
-    /// √max(mean of raw² − floor² over cells, 0): zero if the distances are on average no larger than by chance. The mean of the cells' own
-    /// debiased distances would be positive by chance.
+    /// √max(0, mean over cells of raw² less the mean square of the distances expected by chance): zero if the distances are on average no
+    /// larger than by chance, and by chance above zero in half of all tables. The mean of the cells' own debiased distances would always be
+    /// above zero.
     pub debiased: f64,
+    /// The permutation p-value of `raw`: how often chance alone gives a mean W1 as large.
+    pub p_value: f64,
     /// Share of the held-out rows in the compared cells.
     pub covered: f64,
     /// The mean over cells of max{Bε, 2γε}, where ε is the W1 between the mixture that the policy decides by and the truth of the held-out
@@ -115,15 +118,20 @@ impl Router {
         let all: f64 = (0..table.rows()).map(|row| table.weight(row)).sum();
         let labels = [mean_labels(self.all_rows()), mean_labels(Mixture::all_rows_of(table))];
         let covered: f64 = compared.iter().flatten().map(|c| c.weight).sum();
-        let mean = |value: fn(&CellError) -> f64| {
-            compared.iter().flatten().map(|c| c.weight * value(&c.error)).sum::<f64>() / covered
-        };
+        let mean =
+            |value: fn(&Compared) -> f64| compared.iter().flatten().map(|c| c.weight * value(c)).sum::<f64>() / covered;
+        // Cells are split anew independently, so that their splits of one number are a split of the table.
+        let splits: Vec<f64> = (0..splits)
+            .map(|split| compared.iter().flatten().map(|c| c.weight * c.splits[split]).sum::<f64>() / covered)
+            .collect();
+        let raw = mean(|c| c.error.raw);
         let bound: Option<f64> = compared.iter().flatten().map(|c| Some(c.weight * c.regret_bound?)).sum();
         let everywhere = covered >= all * (1.0 - 1e-12);
         Ok(CalibrationError {
-            raw: mean(|e| e.raw),
-            floor: mean(|e| e.floor),
-            debiased: mean(|e| e.raw * e.raw - e.floor * e.floor).max(0.0).sqrt(),
+            raw,
+            floor: mean(|c| c.error.floor),
+            debiased: mean(|c| c.error.raw.powi(2) - c.mean_square_of_splits()).max(0.0).sqrt(),
+            p_value: if covered > 0.0 { p_value(raw, &splits) } else { f64::NAN },
             covered: covered / all,
             regret_bound: bound.filter(|_| self.is_recalibrated() && everywhere).map(|sum| sum / covered),
             irreducible_gap: compared.iter().flatten().map(|c| c.error.irreducible_gap.abs()).fold(0.0, f64::max),
@@ -147,7 +155,8 @@ impl Router {
         let loss = policy.task().loss();
         let (a, entropy, _) = snapshots(stored, loss)?;
         let (b, entropy_met, weight) = snapshots(met, loss)?;
-        let Distance { raw, floor, debiased, p_value, exact, .. } = distance(&a, &b, splits, seed ^ u64::from(cell))?;
+        let (distance, splits) = distance_with_splits(&a, &b, splits, seed ^ u64::from(cell))?;
+        let Distance { raw, floor, debiased, p_value, exact, .. } = distance;
         let error = CellError {
             cell,
             rows: stored.len(),
@@ -170,13 +179,15 @@ impl Router {
             None
         };
         let regret_bound = epsilon.map(|epsilon| loss.bound() * epsilon);
-        Ok(Some(Compared { error, weight, epsilon, regret_bound }))
+        Ok(Some(Compared { error, splits, weight, epsilon, regret_bound }))
     }
 }
 
 /// A compared cell.
 struct Compared {
     error: CellError,
+    /// W1 between the parts of each random re-split.
+    splits: Vec<f64>,
     /// The weight of the held-out rows.
     weight: f64,
     /// W1 between the mixture that decides the cell and the truth.
@@ -185,6 +196,10 @@ struct Compared {
 }
 
 impl Compared {
+    fn mean_square_of_splits(&self) -> f64 {
+        self.splits.iter().map(|split| split * split).sum::<f64>() / self.splits.len() as f64
+    }
+
     /// Raises the regret bound by the oracles that are not Bayes-optimal.
     fn bound_regret(
         &mut self,

@@ -102,6 +102,11 @@ pub fn w1(a: &Cloud, b: &Cloud, seed: u64) -> Result<W1> {
 /// # Errors
 /// If the clouds are of different dimensions, or `splits` is zero.
 pub fn distance(a: &Cloud, b: &Cloud, splits: usize, seed: u64) -> Result<Distance> {
+    Ok(distance_with_splits(a, b, splits, seed)?.0)
+}
+
+/// The distance, and W1 between the parts of each re-split.
+pub(crate) fn distance_with_splits(a: &Cloud, b: &Cloud, splits: usize, seed: u64) -> Result<(Distance, Vec<f64>)> {
     let (pool, parts) = Resampler::new(a, b, true)?;
     if splits == 0 {
         return Err(TableError::NoSplits { better: DEFAULT_SPLITS }.into());
@@ -119,14 +124,20 @@ pub fn distance(a: &Cloud, b: &Cloud, splits: usize, seed: u64) -> Result<Distan
         })
         .collect::<Result<_>>()?;
     let floor = floors.iter().sum::<f64>() / splits as f64;
-    let at_least = floors.iter().filter(|&&f| f >= raw - DISTANCE_TOLERANCE).count();
-    Ok(Distance {
+    let distance = Distance {
         raw,
         floor,
         debiased: (raw * raw - floor * floor).max(0.0).sqrt(),
-        p_value: (1 + at_least) as f64 / (1.0 + splits as f64),
+        p_value: p_value(raw, &floors),
         exact: pool.is_exact(),
         n: a.items(),
         n_other: b.items(),
-    })
+    };
+    Ok((distance, floors))
+}
+
+/// The permutation p-value of a distance, given those between the parts of random re-splits.
+pub(crate) fn p_value(raw: f64, splits: &[f64]) -> f64 {
+    let at_least = splits.iter().filter(|&&split| split >= raw - DISTANCE_TOLERANCE).count();
+    (1 + at_least) as f64 / (1.0 + splits.len() as f64)
 }

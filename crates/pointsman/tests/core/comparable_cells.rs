@@ -40,6 +40,7 @@ fn significant(error: &CalibrationError) -> f64 {
 fn calibration_error_of_forests_shows_drift_and_nothing_else() {
     const WORLDS: u64 = 6;
     let (mut above, mut cells, mut debiased, mut debiased_drift) = (0.0, 0.0, 0.0, 0.0);
+    let mut p_values = Vec::new();
     for seed in 0..WORLDS {
         let mut rng = Rng::new(40 + seed);
         let router = Router::calibrate(&items(&mut rng, 1_500, 0.0), &Partition::forest(50)).unwrap();
@@ -49,23 +50,29 @@ fn calibration_error_of_forests_shows_drift_and_nothing_else() {
         };
         let (same, drift) = (error(0.0), error(0.2));
         println!(
-            "W1 {:.3}, floor {:.3}, debiased {:.3}, significant {:.2}; with drift {:.3}, {:.3}, {:.3}, {:.2}",
+            "W1 {:.3}, floor {:.3}, debiased {:.3}, p {:.2}, significant {:.2}; with drift {:.3}, {:.3}, {:.3}, {:.2}, {:.2}",
             same.raw,
             same.floor,
             same.debiased,
+            same.p_value,
             significant(&same),
             drift.raw,
             drift.floor,
             drift.debiased,
+            drift.p_value,
             significant(&drift)
         );
         above += (same.raw / same.floor - 1.0) / WORLDS as f64;
         cells += significant(&same) / WORLDS as f64;
         debiased += same.debiased / WORLDS as f64;
         debiased_drift += drift.debiased / WORLDS as f64;
+        p_values.push(same.p_value);
+        assert!(drift.p_value < 0.02, "world {seed}: {}", drift.p_value);
         assert!(drift.raw > 1.1 * drift.floor, "world {seed}: {} {}", drift.raw, drift.floor);
     }
     assert!(above.abs() < 0.03 && cells <= 0.1, "W1 is {above} above its floor, {cells} of the cells are significant");
+    // On the same traffic at most one of six is below a twentieth, with a probability of 97 %.
+    assert!(p_values.iter().filter(|&&p| p <= 0.05).count() <= 1, "{p_values:?}");
     assert!(debiased < debiased_drift / 2.0, "{debiased} on the same traffic, {debiased_drift} with drift");
 }
 
