@@ -294,8 +294,10 @@ impl Read for RecordReader {
 pub(crate) struct Records {
     pub(crate) name: String,
     pub(crate) header: Vec<String>,
-    /// The first row as far as the first bytes show it, for messages.
+    /// The first row, or nothing if there is none: it tells what columns hold.
     first: ByteRecord,
+    /// What reading the first row gave, until it is taken as a row.
+    first_read: Option<::csv::Result<bool>>,
     reader: Reader<RecordReader>,
     record: ByteRecord,
     bytes: Bytes,
@@ -321,13 +323,7 @@ impl Records {
         Self::read(name, stream, bytes, delimiter)
     }
 
-    fn read(name: String, mut stream: BufReader<Counted>, bytes: Bytes, delimiter: Delimiter) -> Result<Self> {
-        let start = stream.fill_buf().map_err(|e| Error::file(&name, e.to_string()))?;
-        let mut rows = ReaderBuilder::new().delimiter(delimiter.byte()).flexible(true).from_reader(start);
-        let mut first = ByteRecord::new();
-        if !rows.read_byte_record(&mut first).is_ok_and(|is_there| is_there) {
-            first.clear();
-        }
+    fn read(name: String, stream: BufReader<Counted>, bytes: Bytes, delimiter: Delimiter) -> Result<Self> {
         // A line end is appended, so that every record ends with one.
         let stream = RecordReader::new(stream.chain(b"\n".as_slice()));
         // Rows of another length are refused below, with a message that says what to do.
@@ -343,12 +339,20 @@ impl Records {
         let header: std::result::Result<Vec<String>, String> =
             record.iter().map(|field| number::text(field).map(|name| name.trim().to_owned())).collect();
         let header = header.map_err(|why| Error::file(&name, format!("header: {why}")))?;
-        Ok(Self { name, header, first, reader, record, bytes, row: 0 })
+        reader.get_mut().left = MAX_RECORD_BYTES;
+        let mut first = ByteRecord::new();
+        let first_read = Some(reader.read_byte_record(&mut first));
+        Ok(Self { name, header, first, first_read, reader, record, bytes, row: 0 })
     }
 
     pub(crate) fn next(&mut self) -> Result<Option<(RowAt<'_>, &ByteRecord)>> {
-        self.reader.get_mut().left = MAX_RECORD_BYTES;
-        let more = self.reader.read_byte_record(&mut self.record);
+        let more = if let Some(read) = self.first_read.take() {
+            self.record.clone_from(&self.first);
+            read
+        } else {
+            self.reader.get_mut().left = MAX_RECORD_BYTES;
+            self.reader.read_byte_record(&mut self.record)
+        };
         if !more.map_err(|e| Error::file(&self.name, format!("after row {}: {e}", self.row)))? {
             return Ok(None);
         }

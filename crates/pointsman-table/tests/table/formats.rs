@@ -83,6 +83,24 @@ fn named_classes_read_back_from_every_format() {
     files(&folder, &sample).iter().for_each(|path| check(path, &sample));
 }
 
+/// What a column of class names is, the first row says, however long the header is and however many bytes are read at once.
+#[test]
+fn answers_read_back_from_compressed_files() {
+    let folder = Folder::new();
+    let more = ["prob_a", "prob_b", "votes_a", "votes_b"].map(|name| format!("{name} with a long name"));
+    let text = format!("{},oracle_llm\n1,0,2,0,b with a long name\n0,1,0,2,a with a long name\n", more.join(","));
+    for (name, bytes) in [
+        ("plain.csv", text.clone().into_bytes()),
+        ("one.csv.gz", gzip(text.as_bytes())),
+        ("two.csv.zst", zstandard(text.as_bytes())),
+    ] {
+        let frame = read_frame(folder.file(name, bytes), &ReadOptions::default()).unwrap();
+        let answers: Vec<(&str, &[f64])> = frame.table.oracles().collect();
+        assert_eq!(answers, [("llm", &[0.0, 1.0, 1.0, 0.0][..])], "{name}");
+        assert_eq!(frame.rows, [1, 2], "{name}");
+    }
+}
+
 #[test]
 fn unnamed_classes_read_back_from_every_format() {
     let (folder, sample) = (Folder::new(), Sample::new(20).unnamed());
