@@ -104,7 +104,7 @@ fn cost_table(
     };
     let mut rows: Vec<_> = costs.iter().map(row).collect();
     let mut caption =
-        "The best confidence threshold is the best one on the entropy of the prediction, learned from the same rows."
+        "The best confidence threshold is the best one on the loss that the prediction expects itself, learned from the same rows."
             .to_owned();
     if let Some((other, cost)) = other.and_then(|other| Some((other, other.cost?))) {
         let name = router_with_partition(&other.partition);

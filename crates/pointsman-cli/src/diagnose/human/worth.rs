@@ -93,7 +93,7 @@ fn print_costs(
     }
     grid.write(&mut *out)?;
     let mut remark =
-        "The best confidence threshold is the best one on the entropy of the prediction, learned from the same rows."
+        "The best confidence threshold is the best one on the loss that the prediction expects itself, learned from the same rows."
             .to_owned();
     if limit.is_some() {
         remark += " Each rule routes in its own order until it reaches the limit on the evaluated rows; rules that cannot keep the limit \
