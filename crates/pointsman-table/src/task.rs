@@ -96,17 +96,16 @@ impl MatrixFile {
     fn loss(self) -> Result<Loss, Fault> {
         use Step::{Key, Place};
         let Self { classes, acts, cost } = self;
-        let first_by_name = cost.iter().find_map(|row| match row {
-            CostRow::ByName(row) => Some(row.keys().cloned().collect::<Vec<_>>()),
-            CostRow::InOrder(_) => None,
-        });
-        let by_name = first_by_name.is_some();
-        let classes = classes.or(first_by_name);
+        let named = usual_classes(&cost);
+        let (by_name, is_from_acts) = (named.is_some(), classes.is_none());
+        let classes = classes.or(named);
         let in_row = |place: usize| at([Key("loss"), Key("cost"), Place(place)]);
         let row = |(place, row): (usize, CostRow)| {
             let act = acts.get(place).map_or_else(|| format!("row {}", place + 1), |act| format!("{act:?}"));
             match (row, &classes) {
-                (CostRow::ByName(row), Some(classes)) => costs_by_name(&act, &row, classes).map_err(in_row(place)),
+                (CostRow::ByName(row), Some(classes)) => {
+                    costs_by_name(&act, &row, classes, is_from_acts).map_err(in_row(place))
+                }
                 (CostRow::InOrder(_), _) if by_name => Err(in_row(place)(refuse_matrix(format!(
                     "the costs of {act} name no classes, those of other acts do: write every row as {{class = cost, …}}"
                 )))),
@@ -134,13 +133,33 @@ fn refuse_matrix(reason: String) -> pointsman::Error {
     TaskError::CostMatrix(reason).into()
 }
 
-/// The costs of one act in the order of the classes.
-fn costs_by_name(act: &str, row: &BTreeMap<String, f64>, classes: &[String]) -> pointsman::Result<Vec<f64>> {
+/// The classes that most acts name, the first of several such lists; `None` if no act names classes.
+fn usual_classes(cost: &[CostRow]) -> Option<Vec<String>> {
+    let lists: Vec<Vec<String>> = cost
+        .iter()
+        .filter_map(|row| match row {
+            CostRow::ByName(row) => Some(row.keys().cloned().collect()),
+            CostRow::InOrder(_) => None,
+        })
+        .collect();
+    let count = |list: &Vec<String>| lists.iter().filter(|other| *other == list).count();
+    let most = lists.iter().map(count).max()?;
+    lists.iter().find(|list| count(list) == most).cloned()
+}
+
+/// The costs of one act in the order of the classes, which are those of the file's list or those that most acts name.
+fn costs_by_name(
+    act: &str,
+    row: &BTreeMap<String, f64>,
+    classes: &[String],
+    is_from_acts: bool,
+) -> pointsman::Result<Vec<f64>> {
     let found: Option<Vec<f64>> = classes.iter().map(|class| row.get(class).copied()).collect();
     found.filter(|found| found.len() == row.len()).ok_or_else(|| {
         let named: Vec<&str> = row.keys().map(String::as_str).collect();
+        let others = if is_from_acts { "those of other acts are" } else { "the matrix is" };
         refuse_matrix(format!(
-            "the costs of {act} are for {}, the matrix is for {}: give every act one cost per class",
+            "the costs of {act} are for {}, {others} for {}: give every act one cost per class",
             named.join(", "),
             classes.join(", ")
         ))
@@ -212,6 +231,9 @@ pub fn parse_task(text: &str) -> Result<Task, ContentError> {
     let file: TaskFile = toml::from_str(text).map_err(|e| {
         let line = e.span().map_or(1, |span| line_at(text, span.start));
         let (message, hint) = (e.message().replace('\n', ", "), hint(text, line, e.message()));
+        let message =
+            message.replace("expected f64", "expected a number").replace("expected u32", "expected a whole number");
+        let message = message.replace("map, expected a sequence", "a table, expected a list");
         ContentError::Toml { line, reason: format!("{message}{hint}") }
     })?;
     build(file).map_err(|(path, reason)| ContentError::Task { line: line_of(text, &path), reason })
@@ -221,8 +243,12 @@ pub fn parse_task(text: &str) -> Result<Task, ContentError> {
 fn hint(text: &str, line: usize, message: &str) -> String {
     const TOP_LEVEL: [&str; 5] = ["abstain", "budget", "target_loss", "estimator", "ties"];
     let source = text.lines().nth(line.saturating_sub(1)).unwrap_or_default().trim();
-    if source.starts_with("[route]") || source.starts_with("[route.") {
-        return ": write [[route]], one for every route".to_owned();
+    let is_one_route = source.starts_with("route") && message.contains("expected a sequence");
+    if is_one_route || source.starts_with("[route]") || source.starts_with("[route.") {
+        return ": write [[route]] with name and cost, one for every route".to_owned();
+    }
+    if let Some(number) = message.strip_prefix("invalid type: string \"").and_then(|rest| rest.split('"').next()) {
+        return quoted_number(number);
     }
     let unknown = message.strip_prefix("unknown field `").and_then(|rest| rest.split('`').next());
     let is_in_table = text.lines().take(line).any(|line| line.trim_start().starts_with('['));
@@ -231,10 +257,31 @@ fn hint(text: &str, line: usize, message: &str) -> String {
             format!(": {key} belongs to the whole task: move it above the first [table]")
         }
         Some("price") => ": did you mean cost?".to_owned(),
+        Some("cap" | "caps") => {
+            ": a cap counts the queries of a table: give it as --cap to decide, evaluate or compare; budget limits the share".to_owned()
+        }
         Some(key) => {
             let known = ["loss", "route"].into_iter().chain(TOP_LEVEL);
             did_you_mean(key, known)
         }
+        None => String::new(),
+    }
+}
+
+/// The error of a budget; if it was meant in per cent, one that says what to write.
+fn in_percent(share: f64, error: pointsman::Error) -> pointsman::Error {
+    if !(2.0..=100.0).contains(&share) {
+        return error;
+    }
+    let reason = format!("a share is from 0 to 1: for {share} % write {}", share / 100.0);
+    TaskError::Syntax { what: "budget", text: share.to_string(), reason }.into()
+}
+
+/// What to write instead of a number in quotes.
+fn quoted_number(text: &str) -> String {
+    let share = text.strip_suffix('%').and_then(|percent| format!("{}e-2", percent.trim()).parse::<f64>().ok());
+    match share.or_else(|| text.trim().parse().ok()) {
+        Some(number) => format!(": write {number}, without quotes"),
         None => String::new(),
     }
 }
@@ -256,7 +303,7 @@ fn build(file: TaskFile) -> Result<Task, Fault> {
         task = task.abstain(price).map_err(at([Key("abstain")]))?;
     }
     if let Some(share) = file.budget {
-        task = task.budget(share).map_err(at([Key("budget")]))?;
+        task = task.budget(share).map_err(|error| in_percent(share, error)).map_err(at([Key("budget")]))?;
     }
     if let Some(loss) = file.target_loss {
         task = task.target_loss(loss).map_err(at([Key("target_loss")]))?;

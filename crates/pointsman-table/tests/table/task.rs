@@ -123,9 +123,18 @@ fn invalid_tasks_are_refused_in_one_line() {
         ("[loss]\nacts = [\"a\"]\nclasses = [\"x\", \"x\"]\ncost = [[0, 1]]", "class \"x\" is empty or given twice"),
         (
             "[loss]\nacts = [\"a\", \"b\"]\ncost = [{x = 0, y = 1}, {x = 0, z = 1}]",
-            "\"b\" are for x, z, the matrix is for x, y",
+            "\"b\" are for x, z, those of other acts are for x, y",
+        ),
+        (
+            "[loss]\nacts = [\"a\", \"b\", \"c\"]\ncost = [{x = 0, z = 1}, {x = 0, y = 1}, {x = 0, y = 1}]",
+            "line 3: cost matrix: the costs of \"a\" are for x, z, those of other acts are for x, y",
         ),
         ("[loss]\nacts = [\"a\", \"b\"]\ncost = [{x = 0, y = 1}, [0, 1]]", "\"b\" name no classes"),
+        ("budget = 20", "for 20 % write 0.2"),
+        ("budget = \"20%\"", "expected a number: write 0.2, without quotes"),
+        ("abstain = \"0.3\"", "expected a number: write 0.3, without quotes"),
+        ("route.expert = 0.1", "a table, expected a list: write [[route]] with name and cost"),
+        ("cap = 20", "give it as --cap to decide, evaluate or compare"),
         ("[loss]\nacts = [\"a\"]\ncost = [{x = 0, y = \"1\"}]", "line 1"),
     ] {
         let reason = parse_task(text).unwrap_err().to_string();
