@@ -28,6 +28,22 @@ pub(crate) struct OutOfBag {
     leaves: Vec<Vec<(u32, u32)>>,
 }
 
+/// Trees whose nodes of few rows are not divided, each with the places of the rows out of its bag, and their leaves.
+struct DividedTrees<const N: usize> {
+    min_rows_to_split: usize,
+    trees: Vec<(GrownTree<N>, Vec<(u32, u32)>)>,
+}
+
+impl<const N: usize> DividedTrees<N> {
+    fn new(grown: &[GrownTree<N>], leaves: &[Vec<(u32, u32)>], min_rows_to_split: usize) -> Self {
+        let divide = |(grown, leaves): (&GrownTree<N>, &Vec<(u32, u32)>)| {
+            let (tree, ends) = grown.divided_from(min_rows_to_split);
+            (tree, leaves.iter().map(|&(place, leaf)| (place, ends[leaf as usize])).collect())
+        };
+        Self { min_rows_to_split, trees: grown.par_iter().zip(leaves).map(divide).collect() }
+    }
+}
+
 /// The out-of-bag errors of pruned trees.
 struct RuleErrors {
     rule: PruningRule,
@@ -53,13 +69,13 @@ impl<const N: usize> TrainingSet<N> {
 
     /// The rule that gives the smallest trees among those that suffice.
     pub(crate) fn choose_rule(&self, grown: &[GrownTree<N>], out_of_bag: &OutOfBag) -> PruningRule {
-        let OutOfBag { rows, leaves } = out_of_bag;
-        let rules: Vec<PruningRule> = MIN_ROWS_TO_SPLIT
-            .iter()
-            .flat_map(|&min_rows_to_split| MIN_GAINS.map(|min_gain| PruningRule { min_rows_to_split, min_gain }))
-            .collect();
-        let tried: Vec<RuleErrors> =
-            rules.par_iter().map(|&rule| self.errors_of_rule(rule, grown, rows, leaves)).collect();
+        let rows = &out_of_bag.rows;
+        let mut tried: Vec<RuleErrors> = Vec::new();
+        for min_rows_to_split in MIN_ROWS_TO_SPLIT {
+            let divided = DividedTrees::new(grown, &out_of_bag.leaves, min_rows_to_split);
+            let errors = |&min_gain: &f64| self.errors_of_price(min_gain, &divided, rows);
+            tried.extend(MIN_GAINS.par_iter().map(errors).collect::<Vec<_>>());
+        }
         let means: Vec<f64> = tried.iter().map(|tried| self.mean_of_errors(&tried.errors, rows)).collect();
         let best = (0..tried.len()).min_by(|&a, &b| means[a].total_cmp(&means[b])).unwrap_or(0);
         let suffices = |place: usize| {
@@ -80,8 +96,10 @@ impl<const N: usize> TrainingSet<N> {
         out_of_bag: &OutOfBag,
     ) -> bool {
         let OutOfBag { rows, leaves } = out_of_bag;
-        let errors =
-            |trees: Range<usize>| self.errors_of_rule(rule, &grown[trees.clone()], rows, &leaves[trees]).errors;
+        let errors = |trees: Range<usize>| {
+            let divided = DividedTrees::new(&grown[trees.clone()], &leaves[trees], rule.min_rows_to_split);
+            self.errors_of_price(rule.min_gain, &divided, rows).errors
+        };
         let [fine, coarse] = [errors(0..fine), errors(fine..grown.len())];
         let most = DISPENSABLE_SHARE * explained::<N>(self.mean_of_errors(&fine, rows));
         self.largest_excess(&coarse, &fine, rows) <= most
@@ -106,21 +124,15 @@ impl<const N: usize> TrainingSet<N> {
         mean + (self.mean_of_errors(&squares, rows) / known).sqrt()
     }
 
-    /// The errors of trees under a rule. `leaves` are, for each tree, the places in `rows` of those out of its bag, and their leaves.
+    /// The errors of trees in which each split must explain `min_gain`.
     ///
     /// The variance of a mean of few trees is estimated and subtracted; otherwise deep trees would have a disadvantage that they do not have
     /// among many trees.
-    fn errors_of_rule(
-        &self,
-        rule: PruningRule,
-        grown: &[GrownTree<N>],
-        rows: &[usize],
-        leaves: &[Vec<(u32, u32)>],
-    ) -> RuleErrors {
+    fn errors_of_price(&self, min_gain: f64, divided: &DividedTrees<N>, rows: &[usize]) -> RuleErrors {
         let mut sums = vec![(0.0, [0.0; N], 0.0); rows.len()];
         let mut count = 0;
-        for (grown, leaves) in grown.iter().zip(leaves) {
-            let ends = grown.ends(rule);
+        for (grown, leaves) in &divided.trees {
+            let ends = grown.ends(min_gain);
             // A binary tree has one leaf more than splits, and each kept split has two nodes below it.
             count += ends.iter().enumerate().filter(|(place, end)| *place == **end as usize).count().div_ceil(2);
             for &(place, leaf) in leaves {
@@ -141,6 +153,7 @@ impl<const N: usize> TrainingSet<N> {
             let between_trees = mean.iter().fold(squares / n, |rest, mean| rest - mean * mean);
             self.squared_error(row, &mean) - between_trees / (n - 1.0)
         };
+        let rule = PruningRule { min_rows_to_split: divided.min_rows_to_split, min_gain };
         RuleErrors { rule, errors: sums.iter().zip(rows).map(error).collect(), leaves: count }
     }
 }

@@ -1,5 +1,7 @@
 //! Pruning grown trees.
 
+use std::ops::Range;
+
 use crate::grow::GrownTree;
 use crate::trees::Node;
 
@@ -13,18 +15,50 @@ pub(crate) struct PruningRule {
 }
 
 impl<const N: usize> GrownTree<N> {
-    /// For each node, the node in which its rows end under a rule: itself or, if it is pruned, the leaf that replaces it.
+    /// The tree in which nodes with fewer rows are not divided, and for each node of this tree the node of that one in which its rows end.
+    pub(crate) fn divided_from(&self, min_rows_to_split: usize) -> (Self, Vec<u32>) {
+        let mut tree = Self { nodes: Vec::new(), means: Vec::new(), rows: Vec::new(), gains: Vec::new() };
+        tree.copy_leaves(self, 0..1);
+        let mut ends = vec![0; self.nodes.len()];
+        // Children follow their parents. The rows of a node whose parent is not divided end where those of the parent end.
+        let mut has_end = vec![false; self.nodes.len()];
+        has_end[0] = true;
+        for (place, node) in self.nodes.iter().enumerate() {
+            let Node::Split { left, .. } = *node else { continue };
+            let (children, end) = (left as usize..left as usize + 2, ends[place]);
+            if has_end[place] && self.rows[place] as usize >= min_rows_to_split {
+                let new = tree.nodes.len() as u32;
+                tree.nodes[end as usize] = node.with_children_at(new);
+                tree.gains[end as usize] = self.gains[place];
+                tree.copy_leaves(self, children.clone());
+                ends[children.clone()].copy_from_slice(&[new, new + 1]);
+                has_end[children].fill(true);
+            } else {
+                ends[children].fill(end);
+            }
+        }
+        (tree, ends)
+    }
+
+    /// Appends nodes of another tree as leaves.
+    fn copy_leaves(&mut self, other: &Self, nodes: Range<usize>) {
+        self.nodes.extend(nodes.clone().map(|_| Node::Leaf));
+        self.means.extend_from_slice(&other.means[nodes.clone()]);
+        self.rows.extend_from_slice(&other.rows[nodes.clone()]);
+        self.gains.extend(nodes.map(|_| 0.0));
+    }
+
+    /// For each node, the node in which its rows end if each split must explain `min_gain`: itself or, if it is pruned, the leaf that replaces
+    /// it.
     ///
     /// The pruned tree is the one whose gains exceed `min_gain` per split by most: cost-complexity pruning with a fixed price per split.
-    pub(crate) fn ends(&self, rule: PruningRule) -> Vec<u32> {
+    pub(crate) fn ends(&self, min_gain: f64) -> Vec<u32> {
         // What the subtree below a node explains, less the price of its splits; zero if it is pruned. Children follow their parents.
         let mut net = vec![0.0_f64; self.nodes.len()];
         for (place, node) in self.nodes.iter().enumerate().rev() {
-            if let Node::Split { left, .. } = *node
-                && self.rows[place] as usize >= rule.min_rows_to_split
-            {
+            if let Node::Split { left, .. } = *node {
                 let below = net[left as usize] + net[left as usize + 1];
-                net[place] = (self.gains[place] - rule.min_gain + below).max(0.0);
+                net[place] = (self.gains[place] - min_gain + below).max(0.0);
             }
         }
         let mut ends: Vec<u32> = (0..self.nodes.len() as u32).collect();
@@ -41,15 +75,16 @@ impl<const N: usize> GrownTree<N> {
 
     /// The nodes of the tree under a rule.
     pub(crate) fn prune(&self, rule: PruningRule) -> Vec<Node> {
-        let ends = self.ends(rule);
+        let (tree, _) = self.divided_from(rule.min_rows_to_split);
+        let ends = tree.ends(rule.min_gain);
         let mut pruned = vec![Node::Leaf];
         let mut open = vec![(0, 0)];
         while let Some((from, to)) = open.pop() {
-            if let Node::Split { input, threshold, left, missing_right } = self.nodes[from]
+            if let Node::Split { left, .. } = tree.nodes[from]
                 && ends[left as usize] == left
             {
                 let (left, new) = (left as usize, pruned.len());
-                pruned[to] = Node::Split { input, threshold, left: new as u32, missing_right };
+                pruned[to] = tree.nodes[from].with_children_at(new as u32);
                 pruned.extend([Node::Leaf; 2]);
                 open.push((left + 1, new + 1));
                 open.push((left, new));
@@ -94,7 +129,7 @@ mod tests {
         for seed in 0..50 {
             let tree = tree(seed);
             for price in [0.0, 2.0, 5.0, 9.0] {
-                let ends = tree.ends(PruningRule { min_rows_to_split: 0, min_gain: price });
+                let ends = tree.ends(price);
                 let kept = (0..7).filter(|&place| ends[2 * place + 1] == 2 * place as u32 + 1);
                 let net: f64 = kept.map(|place| tree.gains[place] - price).sum();
                 assert!((net - best_net(&tree, 0, price)).abs() < 1e-12, "{net} at {price}");
@@ -108,7 +143,9 @@ mod tests {
             let tree = tree(seed);
             for rule in [(0, 0.0), (32, 0.0), (0, 4.0), (32, 6.0), (100, 0.0)] {
                 let rule = PruningRule { min_rows_to_split: rule.0, min_gain: rule.1 };
-                let (ends, pruned) = (tree.ends(rule), tree.prune(rule));
+                let (divided, of_divided) = tree.divided_from(rule.min_rows_to_split);
+                let ends = divided.ends(rule.min_gain);
+                let pruned = tree.prune(rule);
                 let pruned = GrownTree::<1> {
                     means: vec![[0.0]; pruned.len()],
                     rows: vec![0; pruned.len()],
@@ -119,8 +156,16 @@ mod tests {
                 let mut of_end = std::collections::HashMap::new();
                 for (leaf, of_pruned) in leaves {
                     assert_eq!(pruned.nodes[of_pruned], Node::Leaf);
-                    assert_eq!(*of_end.entry(ends[leaf]).or_insert(of_pruned), of_pruned);
+                    let end = ends[of_divided[leaf] as usize];
+                    assert_eq!(*of_end.entry(end).or_insert(of_pruned), of_pruned);
                 }
+                assert!(
+                    divided
+                        .nodes
+                        .iter()
+                        .zip(&divided.rows)
+                        .all(|(node, rows)| { *node == Node::Leaf || *rows as usize >= rule.min_rows_to_split })
+                );
             }
         }
     }

@@ -223,9 +223,7 @@ pub fn join_trees(width: usize, trees: &[Vec<Node>]) -> Result<Trees> {
         roots.push(first);
         nodes.extend(tree.iter().map(|node| match *node {
             Node::Leaf => Node::Leaf,
-            Node::Split { input, threshold, left, missing_right } => {
-                Node::Split { input, threshold, left: left + first, missing_right }
-            }
+            Node::Split { left, .. } => node.with_children_at(left + first),
         }));
     }
     Trees::new(width, roots, &nodes)

@@ -32,6 +32,18 @@ pub enum Node {
     },
 }
 
+impl Node {
+    /// The same split with other children; the left one is given.
+    pub(crate) fn with_children_at(self, left: u32) -> Self {
+        match self {
+            Node::Leaf => Node::Leaf,
+            Node::Split { input, threshold, missing_right, .. } => {
+                Node::Split { input, threshold, left, missing_right }
+            }
+        }
+    }
+}
+
 /// One or more binary trees over the same inputs; leaves are numbered consecutively over all trees.
 ///
 /// ```
