@@ -84,7 +84,8 @@ pub(crate) struct Split {
 impl Split {
     #[inline(always)]
     pub(crate) fn goes_right(&self, code: u16) -> bool {
-        if code == MISSING { self.missing_right } else { self.only_missing_left || code > self.last_left_code }
+        let is_missing = code == MISSING;
+        is_missing & self.missing_right | !is_missing & (self.only_missing_left | (code > self.last_left_code))
     }
 }
 
