@@ -24,6 +24,7 @@ impl Replay {
         let names = task.action_names();
         let mut evaluation = self.without_costs(policy, &names)?;
         let taken = self.taken_actions(policy);
+        evaluation.regret_ignores_limit = task.limit().is_some() || taken.is_capped();
         self.add_costs(policy, &names, &taken, &mut evaluation);
         if matches!(task.limit(), Some(Limit::TargetLoss(_))) {
             evaluation.loss_reached = Some(self.loss_reached(task, &taken));
@@ -62,7 +63,7 @@ impl Replay {
             savings: None,
             unidentified: self.unidentified(policy, names),
             regret: Named::new(),
-            regret_ignores_limit: task.limit().is_some() || self.caps.is_some(),
+            regret_ignores_limit: false,
             corrected_regret: None,
             corrected_regret_standard_error: None,
             shares: Named::new(),
