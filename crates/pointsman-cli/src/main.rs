@@ -64,7 +64,10 @@ fn with_flag_of_file(mut error: clap::Error) -> clap::Error {
         && let Some(ContextValue::String(file)) = error.get(ContextKind::InvalidArg)
         && file.ends_with(".toml")
     {
-        let is_of_service = std::env::args().nth(1).is_some_and(|command| command == "serve");
+        // Flags such as --quiet may come before the command.
+        let mut words = std::env::args_os().skip(1);
+        let command = words.find(|word| !word.to_string_lossy().starts_with('-'));
+        let is_of_service = command.is_some_and(|command| command == "serve");
         let tip = match is_of_service {
             true => format!("a configuration is given as '--config {file}'"),
             false => format!("a task is given as '--task {file}'"),

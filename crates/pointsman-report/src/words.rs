@@ -175,9 +175,13 @@ impl Report {
     /// The savings against each simple rule of known cost that satisfies the task's limit; the hardest rule first.
     fn savings(&self) -> Vec<(&str, Saving)> {
         let evaluation = &self.evaluation;
-        // Always routing violates a limit or a cap, so it is not compared.
-        let is_limited = evaluation.task.is_limited() || !evaluation.caps.is_empty();
-        let satisfies_limit = |name: &str| !(is_limited && name.starts_with("always-route"));
+        // Always routing violates a limit, and a cap on its route that does not admit all rows, so it is not compared.
+        let is_capped = |name: &str| {
+            let route = name.strip_prefix("always-route:");
+            evaluation.caps.iter().any(|cap| route == Some(&cap.route) && cap.most < evaluation.rows as u64)
+        };
+        let is_limited = evaluation.task.is_limited();
+        let satisfies_limit = |name: &str| !(is_limited && name.starts_with("always-route") || is_capped(name));
         let known =
             |name: &str| satisfies_limit(name) && evaluation.is_identified("router") && evaluation.is_identified(name);
         let all = evaluation.savings.iter().flat_map(|savings| savings.iter());

@@ -198,10 +198,10 @@ impl RowValues for Row<'_> {
         self.numbers(group, number::count_from_text, out)
     }
 
-    fn refuse_answer(&self, field: usize) -> Result<()> {
+    fn refuse_answer(&self, field: usize, first: &str) -> Result<()> {
         let name = &self.layout.names[field];
         match number::text(&self.record[field]).map(str::trim) {
-            Ok(text) if self.labels.is_name_in_words(text) => Err(self.at.value(name, late_answer(name, text))),
+            Ok(text) if self.labels.is_name_in_words(text) => Err(self.at.value(name, late_answer(name, text, first))),
             _ => Ok(()),
         }
     }

@@ -349,11 +349,11 @@ impl<'a> Row<'a> {
 }
 
 impl RowValues for Row<'_> {
-    fn refuse_answer(&self, field: usize) -> Result<()> {
+    fn refuse_answer(&self, field: usize, first: &str) -> Result<()> {
         let name = &self.layout.names[field];
         match entry(self.object, name, field) {
             Some(Json::Text(text)) if self.labels.is_name_in_words(text.trim()) => {
-                Err(self.at.value(name, late_answer(name, text.trim())))
+                Err(self.at.value(name, late_answer(name, text.trim(), first)))
             }
             _ => Ok(()),
         }

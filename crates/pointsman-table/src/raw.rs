@@ -27,8 +27,8 @@ pub(crate) trait RowValues {
 
     fn ids(&self, field: usize, out: &mut Vec<String>) -> Result<()>;
 
-    /// Refuses the name of a class in a column that is not read because the first row has none there.
-    fn refuse_answer(&self, field: usize) -> Result<()>;
+    /// Refuses the name of a class in a column that is not read because the first row has none there, but this text.
+    fn refuse_answer(&self, field: usize, first: &str) -> Result<()>;
 }
 
 /// Rows as read: numbers of the right type, row by row, not yet checked against each other.
@@ -96,7 +96,7 @@ impl RawRows {
         if let Some(field) = layout.id {
             rows.ids(field, &mut self.ids)?;
         }
-        layout.possible_answers.iter().try_for_each(|&field| rows.refuse_answer(field))
+        layout.possible_answers.iter().try_for_each(|(field, first)| rows.refuse_answer(*field, first))
     }
 
     /// Keeps some of the rows.

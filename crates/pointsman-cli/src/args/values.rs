@@ -7,7 +7,7 @@ use anyhow::{anyhow, bail};
 use pointsman::Oracle;
 use pointsman::policy::CapSize;
 
-use crate::render::number::plain;
+use crate::render::number::{level, plain};
 
 /// A share as a number or in per cent.
 pub(super) fn share(text: &str) -> Result<f64, String> {
@@ -25,10 +25,14 @@ pub(super) fn share(text: &str) -> Result<f64, String> {
 
 /// The share of a budget.
 pub(super) fn budget(text: &str) -> Result<f64, String> {
-    match text.split_once('=') {
-        Some(_) => Err(format!("a budget counts all routes together: for one route, cap it with decide --cap {text}")),
-        None => share(text),
-    }
+    let Some((name, size)) = text.rsplit_once('=') else { return share(text) };
+    let size = match share(size) {
+        // A cap is a percentage or a number of queries.
+        Ok(share) if (0.0..=1.0).contains(&share) => level(share).replace(' ', ""),
+        _ if size.parse::<CapSize>().is_ok() => size.to_owned(),
+        _ => "5%".to_owned(),
+    };
+    Err(format!("a budget counts all routes together: for one route, give decide a cap, as in --cap {name}={size}"))
 }
 
 /// A confidence as a number or in per cent.
@@ -155,6 +159,16 @@ mod tests {
         assert_eq!(share("20"), Err("a share is from 0 to 1: for 20 % write 0.2 or 20%".to_owned()));
         assert_eq!(share("0,2"), Err("use a decimal point: 0.2".to_owned()));
         assert_eq!(price("0,4"), Err("use a decimal point: 0.4".to_owned()));
+        for (text, cap) in [
+            ("human=20%", "human=20%"),
+            ("human=0.07", "human=7%"),
+            ("human=1", "human=100%"),
+            ("human=500", "human=500"),
+            ("human=few", "human=5%"),
+        ] {
+            let why = budget(text).unwrap_err();
+            assert!(why.ends_with(&format!("--cap {cap}")) && cap.parse::<CapArg>().is_ok(), "{text}: {why}");
+        }
         for (text, value) in
             [("1M", 1e6), ("250k", 2.5e5), ("1,000,000", 1e6), ("1_000", 1e3), ("1.5M", 1.5e6), ("7", 7.0)]
         {

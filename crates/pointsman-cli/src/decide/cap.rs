@@ -114,7 +114,7 @@ pub(super) fn describe(
             (with_error(capped.cost, error) + &open, "")
         }
         // Without calibration rows nothing corrects them.
-        None => (short(capped.cost), ", by the estimates that decide, which overstate it"),
+        None => (short(capped.cost), ", by the estimates that decide, which may overstate it"),
     };
     let text = format!(
         "{} take the next-best action instead ({}; column capped), which costs {cost} more per query over all queries{basis}.",

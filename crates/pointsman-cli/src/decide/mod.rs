@@ -245,8 +245,9 @@ fn evaluation_step(args: &DecideArgs) -> String {
 fn shares_of_caps(args: &DecideArgs, rows: u64) -> Vec<CapArg> {
     let share = |cap: &CapArg| match cap.size {
         CapSize::Queries(most) if rows > 0 => {
-            // Rounded up, so that as many queries fit in a table of this size; the difference is rounding of an exact share.
-            let percent = (1e6 * most.min(rows) as f64 / rows as f64 - 1e-6).ceil() / 1e4;
+            // Rounded up, so that as many queries fit in a table of this size; the difference is rounding of an exact share. Adding zero
+            // makes a negative zero positive.
+            let percent = (1e6 * most.min(rows) as f64 / rows as f64 - 1e-6).ceil() / 1e4 + 0.0;
             CapArg { size: CapSize::Percent(percent), ..cap.clone() }
         }
         _ => cap.clone(),

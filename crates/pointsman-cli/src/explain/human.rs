@@ -139,16 +139,15 @@ fn reason_in_words(reason: &str) -> &'static str {
 
 /// The loss of predicting and its parts. An estimate of the reducible part below zero is shown as zero, and then the parts exceed the whole.
 fn parts_in_words(total: f64, unit: &str, [irreducible, reducible]: [f64; 2]) -> String {
-    let negative = match irreducible > total {
+    let [whole, part] = [total, irreducible].map(short);
+    let negative = match irreducible > total && part != whole {
         true => {
             " The estimate of the irreducible part is above the whole loss, so that of the reducible part is negative and shown as 0."
         }
         false => "",
     };
     format!(
-        "Predicting loses {} {unit}: {} is irreducible, and {} would be saved by an oracle that knows the distribution of the labels.{negative}",
-        short(total),
-        short(irreducible),
+        "Predicting loses {whole} {unit}: {part} is irreducible, and {} would be saved by an oracle that knows the distribution of the labels.{negative}",
         short(reducible)
     )
 }
@@ -276,5 +275,7 @@ mod tests {
         let text = parts_in_words(0.2, "Brier points", [0.25, 0.0]);
         assert!(text.contains(" is irreducible") && text.ends_with("is negative and shown as 0."), "{text}");
         assert!(!parts_in_words(0.3, "Brier points", [0.25, 0.05]).contains("negative"));
+        // Rounding is no error of the estimate.
+        assert!(!parts_in_words(0.25, "Brier points", [0.25 + 1e-16, 0.0]).contains("negative"));
     }
 }

@@ -63,9 +63,10 @@ fn print_cost(out: &mut impl Write, policy: &Policy, summary: &WhatIfSummary) ->
         (maybe(cost.difference_standard_error, digits), DIM),
     ]);
     grid.write(&mut *out)?;
-    let text = "Both by the estimates and prices of the new task. They are means of what the decisions expect, \
-                not corrected by held-out rows as the expected cost of show is: rely on the difference, which this hardly affects. ± is \
-                the standard error over these queries; the error of the estimates comes on top.";
+    let text = "Both by the estimates and prices of the new task: they are means of what the decisions expect. The new action is the \
+                cheapest by the same estimates, so the difference favours the new task, most with another router or loss; evaluate and \
+                compare on held-out rows correct for that. ± is the standard error over these queries; the error of the estimates comes \
+                on top.";
     paragraph(&mut *out, 2, &format!("{DIM}{text}{DIM:#}"))?;
     if cost.not_compared > 0 {
         let rows = counted(cost.not_compared as usize, "decision has", "decisions have");

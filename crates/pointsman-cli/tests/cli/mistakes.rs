@@ -39,6 +39,8 @@ fn bad_routes_get_hints_about_routes_only() {
     }
     let budget = refused(folder.path(), "decide router.safetensors heldout.csv --route human=0.1 --budget human=20%");
     assert!(budget.contains("all routes together") && budget.contains("--cap human=20%"), "{budget}");
+    let budget = refused(folder.path(), "decide router.safetensors heldout.csv --route human=0.1 --budget human=0.2");
+    assert!(budget.contains("--cap human=20%"), "{budget}");
     assert!(refused(folder.path(), "show router.safetensors --loss brierr").contains(r#"did you mean "brier"?"#));
 }
 
@@ -319,6 +321,7 @@ fn files_of_settings_without_a_flag_get_it_named() {
         ("compile router.safetensors prices.toml -o p.safetensors", "a task is given as '--task prices.toml'"),
         ("decide router.safetensors heldout.csv prices.toml", "a task is given as '--task prices.toml'"),
         ("serve service.toml", "a configuration is given as '--config service.toml'"),
+        ("-q serve service.toml", "a configuration is given as '--config service.toml'"),
     ] {
         let text = refused(folder.path(), command);
         assert!(text.contains(tip), "{command}: {text}");

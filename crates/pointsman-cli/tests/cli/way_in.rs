@@ -147,6 +147,8 @@ fn evaluate_and_compare_keep_the_caps_of_decide() {
     let decide = "decide router.safetensors heldout.csv --route expert=0.02 --cap expert=15 -o decisions.csv";
     let next = suggested(&line(path, decide).ok().stderr);
     assert!(next.ends_with("--route expert=0.02 --cap expert=7.5%"), "{next}");
+    let none = suggested(&line(path, &decide.replace("expert=15", "expert=0")).ok().stderr);
+    assert!(none.ends_with("--route expert=0.02 --cap expert=0%"), "{none}");
     let said = line(path, &next).ok().stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains("Cap on expert: 15 of these rows at most;") && said.contains(", 15 get it."), "{said}");
     assert!(said.contains("the next-best action instead, which costs ") && said.contains(" more per query"), "{said}");
@@ -168,6 +170,20 @@ fn evaluate_and_compare_keep_the_caps_of_decide() {
         "evaluate router.safetensors heldout.csv --route expert=0.02 --cap expert=200 --no-calibration-error --json";
     let (plain, loose) = (plain.ok().json(), line(path, loose).ok().json());
     assert_eq!((&loose["mean_cost"], &loose["capped"]), (&plain["mean_cost"], &serde_json::Value::Null));
+    let ignored = |flags: &str| {
+        let command =
+            format!("evaluate router.safetensors heldout.csv --route expert=0.02 --no-calibration-error {flags}");
+        let words = line(path, &command).ok().words();
+        words.split_once("the best in hindsight ignore ").map(|(_, rest)| rest.split(':').next().unwrap().to_owned())
+    };
+    for (flags, wanted) in [
+        ("--cap expert=200", None),
+        ("--cap expert=15", Some("the cap")),
+        ("--cap expert=200 --budget 0.1", Some("the limit")),
+        ("--cap expert=5 --budget 0.1", Some("the limit and the cap")),
+    ] {
+        assert_eq!(ignored(flags).as_deref(), wanted, "{flags}");
+    }
     // Two prices under one cap.
     fs::write(path.join("a.toml"), "loss = \"brier\"\n[[route]]\nname = \"expert\"\ncost = 0.02\n").unwrap();
     fs::write(path.join("b.toml"), "loss = \"brier\"\n[[route]]\nname = \"expert\"\ncost = 0.01\n").unwrap();

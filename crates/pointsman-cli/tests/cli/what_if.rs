@@ -72,9 +72,14 @@ fn a_terminal_shows_costs_flows_and_cells() {
     let path = folder.path();
     log(path);
     let words = line(path, "what-if log.csv router.safetensors --route expert=0.1 --abstain 0.55").ok().words();
-    for part in
-        ["would change", "Expected cost per query", "share before", "route:expert", "Cells whose decisions change"]
-    {
+    for part in [
+        "would change",
+        "Expected cost per query",
+        "share before",
+        "route:expert",
+        "Cells whose decisions change",
+        "favours the new task",
+    ] {
         assert!(words.contains(part), "{part}: {words}");
     }
     let one =

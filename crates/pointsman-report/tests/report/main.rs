@@ -2,5 +2,6 @@
 
 mod figures;
 mod page;
+mod savings;
 mod schema;
 mod world;

@@ -316,18 +316,20 @@ impl Finder<'_> {
     }
 
     /// See [`Layout::possible_answers`]. Arrays have no single texts.
-    pub(super) fn possible_answers(&self, layout: &Layout) -> Vec<usize> {
-        let used = layout.used();
-        let is_possible = |place: &usize| {
-            let field = &self.fields[*place];
+    pub(super) fn possible_answers(&self, layout: &Layout) -> Vec<(usize, String)> {
+        // A column that only a filter reads may have answers.
+        let used: HashSet<usize> = layout.fields_of_values().collect();
+        let is_possible = |(place, field): &(usize, &Field)| {
             let model = self.columns.wide_role(&field.name).filter(|(role, _)| *role == Role::Oracles);
             let is_number = field.first.as_deref().is_some_and(|first| first.trim().parse::<f64>().is_ok());
             field.shape == Shape::Scalar
                 && !is_number
                 && model.is_some_and(|(_, rest)| model_and_class(rest, &layout.classes).is_none())
-                && used.binary_search(place).is_err()
+                && !used.contains(place)
         };
-        (0..self.fields.len()).filter(|place| !self.hints.arrays && is_possible(place)).collect()
+        let first = |field: &Field| field.first.as_deref().unwrap_or_default().trim().to_owned();
+        let fields = self.fields.iter().enumerate().filter(|_| !self.hints.arrays);
+        fields.filter(is_possible).map(|(place, field)| (place, first(field))).collect()
     }
 
     /// The model whose columns are `<prefix><class>`, if the user gave the prefix and every class has such a column: its name is the prefix.

@@ -208,8 +208,9 @@ pub(crate) struct Layout {
     pub(crate) unused_scalars: Vec<usize>,
     /// Columns under the prefix of other models that hold numbers of classes and are not read.
     pub(crate) unread_answers: Vec<String>,
-    /// Columns of single values under that prefix that were taken for something else, because the first row has no name of a class there.
-    pub(crate) possible_answers: Vec<usize>,
+    /// Columns of single values under that prefix that were taken for something else, because the first row has no name of a class there,
+    /// with what it has: an empty text if it has nothing.
+    pub(crate) possible_answers: Vec<(usize, String)>,
 }
 
 impl Layout {
@@ -249,13 +250,17 @@ impl Layout {
         self.groups().map(ColumnGroup::width).sum()
     }
 
+    /// The top-level fields of groups of numbers, labels and ids.
+    pub(crate) fn fields_of_values(&self) -> impl Iterator<Item = usize> {
+        let groups = self.groups().flat_map(|group| group.fields().iter().copied());
+        groups.chain(self.labels.iter().flat_map(LabelFields::fields).copied()).chain(self.id)
+    }
+
     /// The top-level fields that are read, in order, each once.
     pub(crate) fn used(&self) -> Vec<usize> {
-        let mut used: Vec<usize> = self.groups().flat_map(|group| group.fields().iter().copied()).collect();
-        used.extend(self.labels.iter().flat_map(LabelFields::fields));
-        used.extend(self.id);
+        let mut used: Vec<usize> = self.fields_of_values().collect();
         used.extend(self.filters.iter().map(|filter| filter.path.field));
-        used.extend(&self.possible_answers);
+        used.extend(self.possible_answers.iter().map(|(field, _)| field));
         used.sort_unstable();
         used.dedup();
         used
@@ -278,13 +283,18 @@ pub(crate) fn no_answer(column: &str, missing: &str) -> String {
     )
 }
 
-/// The message about an answer in a column that has none in the first row.
-pub(crate) fn late_answer(column: &str, answer: &str) -> String {
+/// The message about an answer in a column that has none in the first row, but this text.
+pub(crate) fn late_answer(column: &str, answer: &str, first: &str) -> String {
+    let advice = match first {
+        "" => format!(
+            "none: every row needs an answer; if rows with answers are a random sample of all rows, keep them with {}",
+            messages::where_flag(&format!("{column}!="))
+        ),
+        first => format!("{}, which is none: correct that value if the column has answers", shown(first)),
+    };
     format!(
-        "{} is the name of a class, but the first row has none: every row needs an answer; if rows with answers are a random sample of all \
-         rows, keep them with {}; rename the column if it has something else",
-        shown(answer),
-        messages::where_flag(&format!("{column}!="))
+        "{} is the name of a class, but the first row has {advice}; rename the column if it has something else",
+        shown(answer)
     )
 }
 

@@ -286,13 +286,13 @@ impl BatchRows<'_> {
 }
 
 impl RowValues for BatchRows<'_> {
-    fn refuse_answer(&self, field: usize) -> Result<()> {
+    fn refuse_answer(&self, field: usize, first: &str) -> Result<()> {
         let (array, name) = (self.field(field), &self.layout.names[field]);
         for row in self.rows() {
             // Values of other types are no names of classes.
             let Ok(Cell::Text(text)) = cell(array, row) else { continue };
             if self.labels.is_name_in_words(text.trim()) {
-                return Err(self.at(row).value(name, late_answer(name, text.trim())));
+                return Err(self.at(row).value(name, late_answer(name, text.trim(), first)));
             }
         }
         Ok(())

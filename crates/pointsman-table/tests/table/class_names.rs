@@ -55,7 +55,7 @@ fn answers_may_be_one_class_per_row() {
 /// Whether a column holds answers must not depend on the row that comes first.
 #[test]
 fn answers_that_are_missing_in_the_first_row_are_refused() {
-    let read = |path: &std::path::Path| match read_frame(path, &options("", &[])) {
+    let read = |path: &std::path::Path, filters: &[&str]| match read_frame(path, &options("", filters)) {
         Ok(frame) => Ok(frame.table.oracles().next().map(|(_, answers)| answers.to_vec())),
         Err(error) => Err(error.to_string()),
     };
@@ -77,12 +77,27 @@ fn answers_that_are_missing_in_the_first_row_are_refused() {
         support::parquet(&parquet, &batch, Compression::UNCOMPRESSED);
         support::arrow_stream(&arrow, &batch);
         for path in [folder.file("a.csv", csv), folder.file("a.jsonl", jsonl), parquet, arrow] {
-            match (first, read(&path)) {
-                (Some("cat"), read) => assert_eq!(read, Ok(Some(vec![1.0, 0.0, 0.0, 1.0])), "{path:?}"),
-                (_, Ok(read)) => panic!("{path:?} with {first:?} in the first row: {read:?}"),
-                (_, Err(error)) => {
-                    assert!(error.contains("row 2") && error.contains("column oracle_llm"), "{error}");
+            let error = match (first, read(&path, &[])) {
+                (Some("cat"), read) => {
+                    assert_eq!(read, Ok(Some(vec![1.0, 0.0, 0.0, 1.0])), "{path:?}");
+                    continue;
+                }
+                (_, read) => read.unwrap_err(),
+            };
+            assert!(error.contains("row 2") && error.contains("column oracle_llm"), "{path:?}: {error}");
+            let filtered =
+                ["oracle_llm!=", "oracle_llm!=unsure", "oracle_llm=dog"].map(|filter| read(&path, &[filter]));
+            match first {
+                // The filter of the message keeps the rows with answers.
+                None => {
                     assert!(error.contains("first row") && error.contains("--where 'oracle_llm!='"), "{error}");
+                    assert_eq!(filtered[0], Ok(Some(vec![0.0, 1.0])), "{path:?}");
+                }
+                // No filter helps, and none leaves the column out silently.
+                Some(first) => {
+                    assert!(error.contains(&format!("the first row has {first:?}, which is none")), "{error}");
+                    assert!(error.contains("correct that value") && !error.contains("--where"), "{error}");
+                    assert!(filtered.iter().all(Result::is_err), "{path:?}: {filtered:?}");
                 }
             }
         }

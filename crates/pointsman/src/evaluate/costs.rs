@@ -2,6 +2,7 @@
 
 use super::corrected::Corrected;
 use super::replay::{Basis, Group, Replay, best, minus, sum};
+use super::savings::Priced;
 use super::taken_actions::TakenActions;
 use super::{Evaluation, LossReached, Saving, Truth};
 use crate::error::{Error, Result};
@@ -24,6 +25,7 @@ impl Replay {
         let names = task.action_names();
         let mut evaluation = self.without_costs(policy, &names)?;
         let taken = self.taken_actions(policy);
+        evaluation.regret_ignores_limit = task.limit().is_some() || taken.is_capped();
         self.add_costs(policy, &names, &taken, &mut evaluation);
         if matches!(task.limit(), Some(Limit::TargetLoss(_))) {
             evaluation.loss_reached = Some(self.loss_reached(task, &taken));
@@ -41,7 +43,7 @@ impl Replay {
         Ok(evaluation)
     }
 
-    /// An evaluation in which the costs, shares and rankings are still empty.
+    /// An evaluation in which the costs, shares, rankings and what depends on the actions are still empty.
     fn without_costs(&self, policy: &Policy, names: &[String]) -> Result<Evaluation> {
         let task = policy.task();
         Ok(Evaluation {
@@ -62,7 +64,7 @@ impl Replay {
             savings: None,
             unidentified: self.unidentified(policy, names),
             regret: Named::new(),
-            regret_ignores_limit: task.limit().is_some() || self.caps.is_some(),
+            regret_ignores_limit: false,
             corrected_regret: None,
             corrected_regret_standard_error: None,
             shares: Named::new(),
@@ -171,29 +173,29 @@ impl Replay {
         evaluation.corrected_standard_error = Some(errors);
         evaluation.corrected_regret = Some(regret);
         evaluation.corrected_regret_standard_error = Some(regret_errors);
-        evaluation.savings = Some(self.savings(policy, taken, [&router, &priced], &always)?);
+        evaluation.savings = Some(self.savings(policy, taken, Priced { rows: &router, priced: &priced }, &always)?);
         evaluation.corrected_two_way = Some(self.two_way(policy, policy.task(), Basis::Corrected)?);
         Ok(())
     }
 
-    /// The router's savings over constant actions and over the best thresholds, from corrected costs of each row. `router` are its costs
-    /// without and with prices of caps.
+    /// The router's savings over constant actions and over the best thresholds, from corrected costs of each row.
     fn savings(
         &self,
         policy: &Policy,
         taken: &TakenActions<'_>,
-        router: [&[Vec<f64>; 2]; 2],
+        router: Priced<'_>,
         always: &[(String, [Vec<f64>; 2])],
     ) -> Result<Named<Saving>> {
         let mut savings = Named::new();
         let router_part = |row: usize| taken.action(row).mean(|action| policy.bayes_part(action));
         for (action, (name, rows)) in always.iter().enumerate() {
             let parts: [&dyn Fn(usize) -> f64; 2] = [&|_| policy.bayes_part(action), &router_part];
-            savings.push(name, Saving::new(self, rows, router, 0.0, parts));
+            savings.push(name, Saving::new(self, Priced { rows, priced: rows }, router, 0.0, parts));
         }
         if let Some(threshold) = self.best_threshold(policy, taken)? {
             let parts: [&dyn Fn(usize) -> f64; 2] = [&|row| threshold.bayes_parts[row], &router_part];
-            savings.push("best-threshold", Saving::new(self, &threshold.rows, router, threshold.open, parts));
+            let rule = Priced { rows: &threshold.rows, priced: &threshold.priced };
+            savings.push("best-threshold", Saving::new(self, rule, router, threshold.open, parts));
         }
         Ok(savings)
     }

@@ -72,7 +72,8 @@ pub struct Evaluation {
     /// Cost above the best action per cell and above the best action per row. The first may be negative for a forest, which decides row by
     /// row.
     pub regret: Named<f64>,
-    /// Set if the task or caps limit routing: always routing and the best actions in hindsight do not keep the limit.
+    /// Set if the task limits routing, or rows take other actions because of caps: always routing and the best actions in hindsight do not
+    /// keep the limit.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
     pub regret_ignores_limit: bool,
     /// The regrets corrected for the bias of few labels; unknown if that is impossible. The best action per cell is chosen on these rows, so in

@@ -1,7 +1,7 @@
 //! Savings of a router over simple rules, on held-out rows.
 
 use super::taken_actions::TakenActions;
-use super::{Basis, Mean, Parts, Quantiles, Replay, Thresholds, minus, spans};
+use super::{Basis, Parts, Quantiles, Replay, Thresholds, minus, spans};
 use crate::error::Result;
 use crate::policy::Policy;
 use crate::task::Limit;
@@ -46,25 +46,27 @@ impl Saving {
         self.differing_rows < MIN_DIFFERING_ROWS
     }
 
-    /// The saving from the costs of each row by both corrections; those of the router without and with prices of caps. `open` is a further uncertainty of the other rule's mean cost; the last
-    /// argument gives the part of each row that the other rule and the router route to a Bayes-optimal oracle.
+    /// The saving from the costs of each row. `open` is a further uncertainty of the other rule's mean cost; the last argument gives the part
+    /// of each row that the other rule and the router route to a Bayes-optimal oracle.
     pub(super) fn new(
         replay: &Replay,
-        other: &[Vec<f64>; 2],
-        [router, priced]: [&[Vec<f64>; 2]; 2],
+        other: Priced<'_>,
+        router: Priced<'_>,
         open: f64,
         [other_part, router_part]: [&dyn Fn(usize) -> f64; 2],
     ) -> Self {
-        let [saved, priced] = [router, priced].map(|router| minus(other, router));
+        let (saved, priced) = (minus(other.rows, router.rows), minus(other.priced, router.priced));
         let estimate = replay.corrected_mean(&saved).mean;
         let standard_error = replay.corrected_mean(&priced).standard_error.map(|error| error.hypot(open));
-        let Mean { mean: cost, standard_error: cost_standard_error } = replay.corrected_mean(other);
-        let cost_standard_error = cost_standard_error.map(|error| error.hypot(open));
+        let cost = replay.corrected_mean(other.rows).mean;
+        let cost_standard_error = replay.corrected_mean(other.priced).standard_error.map(|error| error.hypot(open));
         let share = (cost > replay.negligible()).then(|| estimate / cost);
         let share_standard_error = share.and_then(|share| {
             // The linearised ratio: each row's saving minus the share of its cost.
-            let beyond =
-                |by: usize| priced[by].iter().zip(&other[by]).map(|(saved, cost)| saved - share * cost).collect();
+            let beyond = |by: usize| {
+                let pairs = priced[by].iter().zip(&other.priced[by]);
+                pairs.map(|(saved, cost)| saved - share * cost).collect()
+            };
             let error = replay.corrected_mean(&[beyond(0), beyond(1)]).standard_error;
             error.map(|error| error.hypot((1.0 - share) * open) / cost)
         });
@@ -94,10 +96,20 @@ impl Saving {
     }
 }
 
+/// The costs of a rule on each row by both corrections, and those with prices of caps, from which standard errors are computed.
+#[derive(Clone, Copy)]
+pub(super) struct Priced<'a> {
+    pub(super) rows: &'a [Vec<f64>; 2],
+    pub(super) priced: &'a [Vec<f64>; 2],
+}
+
 /// The costs of the best thresholds on the uncertainty of the prediction.
 pub(super) struct BestThreshold {
     /// The cost of each row by both corrections.
     pub(super) rows: [Vec<f64>; 2],
+    /// These costs with prices of caps, if as much is routed as caps admit: a further row that is routed displaces another, as under the
+    /// router's caps.
+    pub(super) priced: [Vec<f64>; 2],
     /// The part of each row that is routed to a Bayes-optimal oracle.
     pub(super) bayes_parts: Vec<f64>,
     /// The uncertainty of the mean because the best thresholds are unknown: half the difference between those chosen on the rows they are
@@ -145,8 +157,23 @@ impl Replay {
         let difference = |row: usize| of(other(row), row, Basis::Corrected) - of(&own, row, Basis::Corrected);
         let open = self.mean(&difference).mean.abs() / 2.0;
         let bayes_part = |rule: &Parts, row: usize| mean(rule, row, &|action| policy.bayes_part(action));
+        let is_route = |action: usize| (1..=task.routes().len()).contains(&action);
+        let routed = |rule: &Parts, row: usize| mean(rule, row, &|action| f64::from(u8::from(is_route(action))));
+        let is_full = |rule: &Parts| share.is_some_and(|share| self.mean(&|row| routed(rule, row)).mean > share - 1e-9);
+        let (own_is_full, others_are_full) = (is_full(&own), others.iter().map(is_full).collect::<Vec<bool>>());
+        let price = |rule: &Parts, row: usize, is_full: bool| {
+            if is_full { mean(rule, row, &|action| taken.price_of_cap_on(action)) } else { 0.0 }
+        };
+        let prices = (0..rows).map(|row| {
+            let is_full = others_are_full[self.folds[row] as usize];
+            price(&own, row, own_is_full).midpoint(price(other(row), row, is_full))
+        });
+        let prices: Vec<f64> = prices.collect();
+        let rows_of_both = self.each_row(&|row, by| f64::midpoint(of(&own, row, by), of(other(row), row, by)));
+        let with_prices = |costs: &Vec<f64>| costs.iter().zip(&prices).map(|(cost, price)| cost + price).collect();
         Ok(Some(BestThreshold {
-            rows: self.each_row(&|row, by| f64::midpoint(of(&own, row, by), of(other(row), row, by))),
+            priced: rows_of_both.each_ref().map(with_prices),
+            rows: rows_of_both,
             bayes_parts: (0..rows).map(|row| bayes_part(&own, row).midpoint(bayes_part(other(row), row))).collect(),
             open,
         }))

@@ -13,7 +13,7 @@ pub(super) struct TakenActions<'a> {
     by_row: bool,
     /// The caps that apply, and their use.
     caps: Option<(Caps, Vec<CapUse>)>,
-    /// The price of the cap on each action; empty if no cap is exceeded without them.
+    /// What one more row under the cap on each action would save, at the task's own prices; empty if no cap is exceeded without them.
     prices: Vec<f64>,
 }
 
@@ -25,7 +25,11 @@ impl Replay {
             return TakenActions { caps: Some((caps, capped.uses)), ..self.taken_actions_without_caps(policy) };
         }
         let mut prices = vec![0.0; policy.task().actions()];
-        caps.actions().zip(&capped.uses).for_each(|(action, used)| prices[action] = used.price);
+        for (action, used) in caps.actions().zip(&capped.uses).filter(|(_, used)| is_exceeded(used) || used.price > 0.0)
+        {
+            // A budget's surcharge lowers what a row is expected to save by the route, but is not paid.
+            prices[action] = used.price + policy.surcharge_on(action);
+        }
         let taken = capped.taken.into_iter().map(|(known, action)| (known, MixedAction::always(action))).collect();
         TakenActions { replay: self, policy, taken, by_row: true, caps: Some((caps, capped.uses)), prices }
     }
@@ -58,7 +62,12 @@ impl TakenActions<'_> {
 
     /// The price of the cap on a row's action.
     pub(super) fn price_of_cap(&self, row: usize) -> f64 {
-        if self.is_capped() { self.action(row).mean(|action| self.prices[action]) } else { 0.0 }
+        if self.is_capped() { self.action(row).mean(|action| self.price_of_cap_on(action)) } else { 0.0 }
+    }
+
+    /// The price of the cap on an action; 0 without one.
+    pub(super) fn price_of_cap_on(&self, action: usize) -> f64 {
+        self.prices.get(action).copied().unwrap_or(0.0)
     }
 
     /// Whether rows take other actions because of caps.

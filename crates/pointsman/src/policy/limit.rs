@@ -256,6 +256,12 @@ impl Policy {
         self.cutoff.map(|cutoff| cutoff.price)
     }
 
+    /// The amount that a limit on routing adds to the price of an action.
+    pub(crate) fn surcharge_on(&self, action: usize) -> f64 {
+        let price = |task: &Task| task.routes().get(action.wrapping_sub(1)).map_or(0.0, |route| route.price());
+        price(self.priced()) - price(&self.task)
+    }
+
     /// Whether the task limits routing.
     #[inline]
     pub(super) fn has_limit(&self) -> bool {

@@ -214,15 +214,15 @@ fn evaluation_within_caps_is_that_of_the_decisions() {
     for (partition, task) in [
         ("top-class:4", base()),
         ("forest:20", base()),
-        ("top-class:4", base().budget(0.5).unwrap()),
-        ("forest:20", base().budget(0.5).unwrap()),
+        ("top-class:4", base().budget(0.1).unwrap()),
+        ("forest:20", base().budget(0.1).unwrap()),
     ] {
         let router = Router::calibrate(&calibration, &partition.parse::<Partition>().unwrap()).unwrap();
         let policy = router.policy(&task).unwrap();
         let plain = policy.replay(&queries).unwrap();
         for price in [0.02, 0.03] {
             let policy = policy.reprice(&task.clone().reprice_route("a", price).unwrap()).unwrap();
-            let caps = Caps::new(&task, [("a", CapSize::Queries(40))]).unwrap();
+            let caps = Caps::new(&task, [("a", CapSize::Queries(15))]).unwrap();
             let (actions, _, _, rule) = decide_capped(&policy, &caps, &queries);
             let replay = plain.clone().with_caps(caps, &queries, None).unwrap();
             let found = replay.evaluate(&policy).unwrap();
@@ -238,10 +238,21 @@ fn evaluation_within_caps_is_that_of_the_decisions() {
             let expected = (0..queries.rows()).map(cost).sum::<f64>() / queries.rows() as f64;
             let router = *found.mean_cost.get("router").unwrap();
             assert!((router - expected).abs() < 1e-9, "{partition} {price}: {router} {expected}");
-            assert!((found.shares.get("route:a").unwrap() - 40.0 / 700.0).abs() < 1e-12);
+            // A further row that is routed displaces one. By that the price of the cap is saved, and the surcharge of a limit, which decides
+            // but is not paid.
+            let surcharge = policy.surcharge_price().unwrap_or(0.0);
+            assert_eq!(surcharge > 0.0, task.limit().is_some(), "{partition} {price}");
+            let displaced = found.caps[0].price + surcharge;
+            let priced = |row: usize| cost(row) + if actions[row] == "route:a" { displaced } else { 0.0 };
+            let mean = (0..queries.rows()).map(priced).sum::<f64>() / queries.rows() as f64;
+            let squares: f64 = (0..queries.rows()).map(|row| (priced(row) - mean).powi(2)).sum();
+            let error = found.standard_error.get("router").copied().flatten().unwrap();
+            assert!((error - squares.sqrt() / queries.rows() as f64).abs() < 1e-9, "{partition} {price}: {error}");
+            assert!(found.regret_ignores_limit);
+            assert!((found.shares.get("route:a").unwrap() - 15.0 / 700.0).abs() < 1e-12);
             let used = rule.uses()[0];
             let cap = &found.caps[0];
-            assert_eq!((cap.most, cap.wanted, cap.granted, cap.price), (40, used.wanted, used.granted, used.price));
+            assert_eq!((cap.most, cap.wanted, cap.granted, cap.price), (15, used.wanted, used.granted, used.price));
             let without = plain.evaluate(&policy).unwrap();
             let capped = found.capped.unwrap();
             let costs = [&found, &without].map(|it| *it.best_costs().get("router").unwrap());
@@ -252,7 +263,34 @@ fn evaluation_within_caps_is_that_of_the_decisions() {
         let loose = plain.clone().with_caps(loose, &queries, None).unwrap().evaluate(&policy).unwrap();
         assert_eq!(loose.mean_cost, plain.evaluate(&policy).unwrap().mean_cost);
         assert!(loose.capped.is_none() && loose.caps.len() == 1);
+        assert_eq!(loose.regret_ignores_limit, task.limit().is_some());
     }
+}
+
+/// The best threshold is held to the same share as the router, so that a row that is routed displaces another under both rules.
+#[test]
+fn savings_within_caps_over_a_threshold_that_acts_alike_are_certainly_zero() {
+    // Three confidences; the least sure rows gain most. Labels agree, so that an oracle loses nothing.
+    let (mut probs, mut votes) = (Vec::new(), Vec::new());
+    for (confidence, rows) in [(0.95, 300), (0.75, 60), (0.6, 40)] {
+        for row in 0..rows {
+            let is_first = f64::from(row) < confidence * f64::from(rows);
+            probs.push(vec![confidence, 1.0 - confidence]);
+            votes.push(if is_first { vec![3, 0] } else { vec![0, 3] });
+        }
+    }
+    let rows = table(2, &probs, &votes);
+    let task = task(1);
+    let policy = Router::calibrate(&rows, &Partition::top_class(10)).unwrap().policy(&task).unwrap();
+    let replay = policy.replay(&rows).unwrap().with_caps(caps(&task, &[40]), &rows, None).unwrap();
+    let found = replay.evaluate(&policy).unwrap();
+    assert!(found.caps[0].wanted > 100 && found.caps[0].price > 0.1, "{:?}", found.caps);
+    let saving = *found.savings.unwrap().get("best-threshold").unwrap();
+    assert_eq!((saving.estimate, saving.differing_rows), (0.0, 0));
+    for error in [saving.standard_error, saving.share_standard_error] {
+        assert!(error.unwrap() < 1e-9, "{saving:?}");
+    }
+    assert_eq!(saving.cost_standard_error, found.corrected_standard_error.unwrap().get("router").copied().unwrap());
 }
 
 #[test]
