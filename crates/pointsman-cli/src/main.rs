@@ -49,7 +49,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     failure::silence_parser_panics();
-    let cli = Cli::try_parse().unwrap_or_else(|error| with_flag_of_file(error).exit());
+    let cli = Cli::try_parse().unwrap_or_else(|error| with_better_tip(error).exit());
     // The service handles signals itself: it finishes open requests before it ends.
     if !matches!(cli.command, Command::Serve(_)) {
         interrupt::install();
@@ -58,22 +58,28 @@ fn main() -> ExitCode {
     failure::report(run(cli.command))
 }
 
-/// The error with the flag for a TOML file that was given without one.
-fn with_flag_of_file(mut error: clap::Error) -> clap::Error {
-    if error.kind() == ErrorKind::UnknownArgument
-        && let Some(ContextValue::String(file)) = error.get(ContextKind::InvalidArg)
-        && file.ends_with(".toml")
-    {
+/// The error with what to do instead, if it is a TOML file without its flag, or a cap where there are no queries to count.
+fn with_better_tip(mut error: clap::Error) -> clap::Error {
+    let (ErrorKind::UnknownArgument, Some(ContextValue::String(argument))) =
+        (error.kind(), error.get(ContextKind::InvalidArg))
+    else {
+        return error;
+    };
+    let tip = if argument == "--cap" {
+        "a cap counts the queries of a table: give it to decide, evaluate or compare; '--budget' limits the share that is routed"
+            .to_owned()
+    } else if argument.ends_with(".toml") {
         // Flags such as --quiet may come before the command.
         let mut words = std::env::args_os().skip(1);
         let command = words.find(|word| !word.to_string_lossy().starts_with('-'));
-        let is_of_service = command.is_some_and(|command| command == "serve");
-        let tip = match is_of_service {
-            true => format!("a configuration is given as '--config {file}'"),
-            false => format!("a task is given as '--task {file}'"),
-        };
-        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
-    }
+        match command.is_some_and(|command| command == "serve") {
+            true => format!("a configuration is given as '--config {argument}'"),
+            false => format!("a task is given as '--task {argument}'"),
+        }
+    } else {
+        return error;
+    };
+    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     error
 }
 

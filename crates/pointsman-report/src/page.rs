@@ -41,8 +41,8 @@ pub fn html(report: &Report) -> serde_json::Result<String> {
         "money" => escaped(&capitalised(&report.costs_line())),
         "savings" => escaped(&report.savings_line().unwrap_or_default()),
         "open" => {
-            let lines: Vec<String> = report.open_line().into_iter().chain(report.best_possible_line()).collect();
-            escaped(&lines.join(" "))
+            let lines = [report.open_line(), report.best_possible_line(), report.ignored_limits_line()];
+            escaped(&lines.into_iter().flatten().collect::<Vec<_>>().join(" "))
         }
         "task" => escaped(&prices_of(&report.evaluation.task, report.evaluation.unit)),
         "made_from" => escaped(&report.made_from.as_ref().map_or(String::new(), MadeFrom::in_words)),
@@ -59,7 +59,7 @@ fn caps(report: &Report) -> String {
         return String::new();
     }
     let drawn = "These numbers are those at the task’s own prices; shares and costs keep the caps at all prices, but cells are drawn with the action \
-                 that they take without caps.";
+                 that they take without caps. In the landscape, circles have the action with caps and regions that without.";
     format!("<p class=\"limit\">{} {drawn}</p>", escaped(&lines.join(" ")))
 }
 

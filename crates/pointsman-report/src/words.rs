@@ -55,7 +55,8 @@ impl Report {
         };
         let share = saving.share.unwrap_or(0.0);
         let error = saving.share_standard_error.map(|error| Z_95_PERCENT * error);
-        let (amount, rule) = (margin(share.abs(), error), with_article(rule));
+        let (amount, rule) = (with_interval(share.abs(), error), with_article(rule));
+        let range = if error.is_some() { " (95 % interval)" } else { "" };
         if self.is_open(saving) {
             let rows = counted(saving.differing_rows, "row", "rows");
             return format!("Pointsman and {rule} differ on {rows} only: too few to say what Pointsman saves.");
@@ -66,14 +67,14 @@ impl Report {
             }
             Some(error) if share.abs() <= error && share >= 0.0 => {
                 format!(
-                    "Pointsman saves {amount} of the cost per query against {rule}, which chance alone may explain."
+                    "Pointsman saves {amount} of the cost per query against {rule}{range}, which chance alone may explain."
                 )
             }
             Some(error) if share.abs() <= error => {
-                format!("Pointsman costs {amount} more per query than {rule}, which chance alone may explain.")
+                format!("Pointsman costs {amount} more per query than {rule}{range}, which chance alone may explain.")
             }
-            _ if share < 0.0 => format!("Pointsman costs {amount} more per query than {rule}."),
-            _ => format!("Pointsman saves {amount} of the cost per query against {rule}."),
+            _ if share < 0.0 => format!("Pointsman costs {amount} more per query than {rule}{range}."),
+            _ => format!("Pointsman saves {amount} of the cost per query against {rule}{range}."),
         }
     }
 
@@ -244,7 +245,7 @@ impl Report {
             let open = saving.share_identified.filter(|_| hardest).map_or(String::new(), |[low, high]| {
                 format!(" (so few labels leave {} to {} open)", percent(low), percent(high))
             });
-            format!("{} against {rule}{open}", margin(saving.share.unwrap_or(0.0), error))
+            format!("{} against {rule}{open}", with_interval(saving.share.unwrap_or(0.0), error))
         };
         let phrases: Vec<String> =
             self.savings().iter().filter(|(_, saving)| !self.is_open(saving)).map(against).collect();
@@ -296,6 +297,20 @@ impl Report {
         evaluation.caps.iter().map(of_cap).chain(evaluation.capped.as_ref().map(cost)).collect()
     }
 
+    /// Which rules keep neither the limit nor the caps; `None` if there is no limit and no cap is exceeded without them.
+    #[must_use]
+    pub fn ignored_limits_line(&self) -> Option<String> {
+        let limits = [(self.evaluation.task.is_limited(), "limit"), (self.evaluation.capped.is_some(), "cap")];
+        let limits: Vec<&str> = limits.into_iter().filter(|(ignored, _)| *ignored).map(|(_, name)| name).collect();
+        let price = if limits.len() == 1 { "its price" } else { "their price" };
+        (!limits.is_empty()).then(|| {
+            format!(
+                "Always routing and the best in hindsight ignore the {}: part of the regret is {price}.",
+                limits.join(" and the ")
+            )
+        })
+    }
+
     /// The task's limit on routing, if it has one.
     #[must_use]
     pub fn limit_line(&self) -> Option<String> {
@@ -341,7 +356,8 @@ pub(crate) fn prices_of(task: &TaskSummary, unit: &str) -> String {
     format!("Loss {} in {unit}; {}.", loss_name(&task.loss), prices.join(", "))
 }
 
-/// A share and the half-width of its interval, in per cent.
-fn margin(share: f64, half: Option<f64>) -> String {
-    half.map_or_else(|| percent(share), |half| format!("{} ± {}", percent(share), percent(half)))
+/// A share in per cent, with its interval, whose half-width is given.
+fn with_interval(share: f64, half: Option<f64>) -> String {
+    let interval = |half: f64| format!(" ({} to {})", percent(share - half), percent(share + half));
+    percent(share) + &half.map_or_else(String::new, interval)
 }

@@ -90,11 +90,12 @@ pub(super) fn describe(
     policy: &Policy,
     summary: &TallySummary,
 ) -> io::Result<()> {
-    for (name, cap) in caps.names(policy.task()).into_iter().zip(uses) {
-        let CapUse { most, wanted, granted, price, .. } = *cap;
+    let savings = caps.savings(policy, uses);
+    for ((name, cap), saving) in caps.names(policy.task()).into_iter().zip(uses).zip(savings) {
+        let CapUse { most, wanted, granted, .. } = *cap;
         let n = |n: u64| count(n as usize);
-        let further = if price > 0.0 {
-            format!(" One more query there would save up to {}.", short(price))
+        let further = if saving > 0.0 {
+            format!(" One more query there would save up to {}.", short(saving))
         } else {
             String::new()
         };

@@ -47,7 +47,7 @@ struct Cap {
     most: u64,
     wanted: u64,
     granted: u64,
-    /// The most that one more query would save.
+    /// The most that one more query would save, at the task's own prices.
     price: f64,
 }
 
@@ -72,8 +72,8 @@ impl Summary {
         caps: Option<(&Caps, &[CapUse])>,
         columns: &OutputColumns,
     ) -> Self {
-        let cap = |(route, used): (&str, &CapUse)| {
-            let CapUse { most, wanted, granted, price, .. } = *used;
+        let cap = |((route, used), price): ((&str, &CapUse), f64)| {
+            let CapUse { most, wanted, granted, .. } = *used;
             Cap { route: route.to_owned(), most, wanted, granted, price }
         };
         let capped = |CappedSummary { moved, to, cost, standard_error, identified, .. }| Capped {
@@ -99,7 +99,10 @@ impl Summary {
             reasons: tally.reasons.clone(),
             surcharge: policy.surcharge(),
             caps: caps
-                .map(|(caps, uses)| caps.names(policy.task()).into_iter().zip(uses).map(cap).collect())
+                .map(|(caps, uses)| {
+                    let names = caps.names(policy.task());
+                    names.into_iter().zip(uses).zip(caps.savings(policy, uses)).map(cap).collect()
+                })
                 .unwrap_or_default(),
             capped: tally.capped.clone().map(capped),
             renamed_columns: columns.renamed().cloned().collect(),

@@ -71,6 +71,9 @@ fn write_expected_cost(out: &mut impl Write, summary: &TallySummary, policy: &Po
             let basis = if policy.router().is_none() { ", by the estimates that decide," } else { "" };
             let text = format!("expected cost per query{basis} {BOLD}{router}{BOLD:#} {unit}{open}; {always}");
             paragraph(&mut *out, 0, &text)?;
+            if policy.router().is_none() {
+                paragraph(&mut *out, 0, &format!("{DIM}{}{DIM:#}", corrected_cost(policy)))?;
+            }
             if summary.standard_error.is_some_and(|error| error > 0.0) {
                 let text = "± is the standard error of the estimates, for traffic like the calibration rows; what these queries will cost \
                             varies more, the fewer they are";
@@ -89,4 +92,15 @@ fn write_expected_cost(out: &mut impl Write, summary: &TallySummary, policy: &Po
         paragraph(&mut *out, 0, &format!("{DIM}{text}{DIM:#}"))?;
     }
     Ok(())
+}
+
+/// The expected cost of a policy file that is corrected on rows left out, or where to get it.
+fn corrected_cost(policy: &Policy) -> String {
+    match policy.promise() {
+        Some(promise) => format!(
+            "corrected on calibration rows left out, for traffic like them: {}",
+            words::with_error(promise.cost, promise.standard_error)
+        ),
+        None => "not corrected on rows left out, which needs the router in the place of the policy file".to_owned(),
+    }
 }

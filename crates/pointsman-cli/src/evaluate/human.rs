@@ -159,18 +159,7 @@ fn regret(report: &Report, digits: usize) -> String {
         true => String::new(),
         false => format!("{} above the best action per cell, ", against("cell-optimal")),
     };
-    let limits = [(evaluation.task.is_limited(), "limit"), (evaluation.capped.is_some(), "cap")];
-    let limits: Vec<&str> = limits.into_iter().filter(|(ignored, _)| *ignored).map(|(_, name)| name).collect();
-    let limit = match limits.as_slice() {
-        [] => String::new(),
-        [one] => {
-            format!(" Always routing and the best in hindsight ignore the {one}: part of the regret is its price.")
-        }
-        both => format!(
-            " Always routing and the best in hindsight ignore the {}: part of the regret is their price.",
-            both.join(" and the ")
-        ),
-    };
+    let limit = report.ignored_limits_line().map_or(String::new(), |line| format!(" {line}"));
     let open = report.open_regret(digits).map_or(String::new(), |open| format!(" ({open})"));
     format!("Regret: {of_cell}{} above the best possible per query{open}.{limit}", against("pointwise-optimal"))
 }

@@ -320,6 +320,7 @@ fn files_of_settings_without_a_flag_get_it_named() {
     for (command, tip) in [
         ("compile router.safetensors prices.toml -o p.safetensors", "a task is given as '--task prices.toml'"),
         ("decide router.safetensors heldout.csv prices.toml", "a task is given as '--task prices.toml'"),
+        ("show router.safetensors --route 0.1 --cap oracle=5", "give it to decide, evaluate or compare"),
         ("serve service.toml", "a configuration is given as '--config service.toml'"),
         ("-q serve service.toml", "a configuration is given as '--config service.toml'"),
     ] {

@@ -250,8 +250,10 @@ impl Finder<'_> {
         if self.columns.has_name("oracles")
             && let Some(field) = self.scalar(name.trim_end())?
         {
+            // A column whose whole name is given is the same model as without the flag.
             let name = &self.fields[field].name;
-            oracles.push((name.clone(), class_name(FieldPath { field, child: None }, name.clone())));
+            let model = name.strip_prefix("oracle_").unwrap_or(name);
+            oracles.push((model.to_owned(), class_name(FieldPath { field, child: None }, name.clone())));
         }
         let only_model = self.only_model(classes)?;
         let is_its_class = |rest: &str| only_model.is_some() && classes.iter().any(|class| class == rest);

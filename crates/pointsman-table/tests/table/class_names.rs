@@ -38,6 +38,7 @@ fn answers_may_be_one_class_per_row() {
     let cases = [
         ("a.csv", csv("llm_answer"), "oracles=llm_answer", "llm_answer"),
         ("a.csv", csv("oracle_llm"), "", "llm"),
+        ("a.csv", csv("oracle_llm"), "oracles=oracle_llm", "llm"),
         ("a.csv", csv("answer_llm"), "oracles=answer_", "llm"),
         ("a.jsonl", jsonl("\"said\":\"big dog\"", "\"said\":\"cat\""), "oracles=said", "said"),
         ("a.jsonl", jsonl("\"oracle_llm\":\"big dog\"", "\"oracle_llm\":\"cat\""), "", "llm"),

@@ -23,7 +23,7 @@ pub struct EvaluatedCap {
     pub wanted: u64,
     /// The number of rows routed.
     pub granted: u64,
-    /// The most that one more row would save, by the estimates that decide; 0 if the cap is not used up.
+    /// The most that one more row would save at the task's own prices, by the estimates that decide; 0 if the cap is not used up.
     pub price: f64,
 }
 
@@ -86,14 +86,15 @@ impl Replay {
     /// Adds the use of the caps and what they cost.
     pub(super) fn add_caps(&self, policy: &Policy, taken: &TakenActions<'_>, evaluation: &mut Evaluation) {
         let Some((caps, uses)) = taken.caps() else { return };
-        let used = |(route, used): (&str, &crate::policy::CapUse)| EvaluatedCap {
+        let used = |((route, used), price): ((&str, &crate::policy::CapUse), f64)| EvaluatedCap {
             route: route.to_owned(),
             most: used.most,
             wanted: used.wanted,
             granted: used.granted,
-            price: used.price,
+            price,
         };
-        evaluation.caps = caps.names(policy.task()).into_iter().zip(uses).map(used).collect();
+        let names = caps.names(policy.task());
+        evaluation.caps = names.into_iter().zip(uses).zip(caps.savings(policy, uses)).map(used).collect();
         if !taken.is_capped() {
             return;
         }

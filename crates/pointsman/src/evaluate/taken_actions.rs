@@ -25,11 +25,8 @@ impl Replay {
             return TakenActions { caps: Some((caps, capped.uses)), ..self.taken_actions_without_caps(policy) };
         }
         let mut prices = vec![0.0; policy.task().actions()];
-        for (action, used) in caps.actions().zip(&capped.uses).filter(|(_, used)| is_exceeded(used) || used.price > 0.0)
-        {
-            // A budget's surcharge lowers what a row is expected to save by the route, but is not paid.
-            prices[action] = used.price + policy.surcharge_on(action);
-        }
+        let savings = caps.savings(policy, &capped.uses);
+        caps.actions().zip(savings).for_each(|(action, saving)| prices[action] = saving);
         let taken = capped.taken.into_iter().map(|(known, action)| (known, MixedAction::always(action))).collect();
         TakenActions { replay: self, policy, taken, by_row: true, caps: Some((caps, capped.uses)), prices }
     }

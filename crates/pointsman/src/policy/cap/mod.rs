@@ -137,6 +137,17 @@ impl Caps {
         self.capped.iter().map(|(action, _)| task.routes()[action - 1].name()).collect()
     }
 
+    /// What one more query within each cap would save, at the task's own prices; 0 if a cap is not used up. Within a budget this is more than
+    /// the price of the cap, because the budget's surcharge decides but is not paid.
+    #[must_use]
+    pub fn savings(&self, policy: &Policy, uses: &[CapUse]) -> Vec<f64> {
+        let saving = |(action, used): (usize, &CapUse)| {
+            let is_used_up = used.wanted > used.most || used.price > 0.0;
+            if is_used_up { used.price + policy.surcharge_on(action) } else { 0.0 }
+        };
+        self.actions().zip(uses).map(saving).collect()
+    }
+
     /// The number of capped routes.
     #[must_use]
     pub fn count(&self) -> usize {
