@@ -209,7 +209,7 @@ impl Study<'_> {
             more_labels: (!by_items).then_some(way.more),
             labels: way.labels,
             worth: worth(way.gain.mean),
-            worth_error: worth(way.gain.variance.sqrt()),
+            worth_error: 1000.0 * share * way.gain.variance.sqrt(),
             chance: way.chance,
         };
         let by_items = ways.by_items.iter().map(|way| offer(way, true));
