@@ -75,6 +75,8 @@ pub struct CellPlan {
     pub by_labels: Vec<Offer>,
     /// Offers of labels that determine the cell, one per way to get them, fewest labels first.
     pub(super) determining: Vec<Offer>,
+    /// The largest number of new items that can be labelled.
+    pub(super) items_available: usize,
 }
 
 /// An item to label.
@@ -161,7 +163,7 @@ impl CellPlan {
         if offer.labels <= most {
             return Some(offer);
         }
-        let items = most / self.labels_per_new_item.max(1);
+        let items = (most / self.labels_per_new_item.max(1)).min(self.items_available);
         let worth = self.worth_of_items(items).min(offer.worth);
         (items > 0 && worth > 0.0).then(|| Offer {
             more_items: Some(items),
@@ -184,7 +186,7 @@ impl CellPlan {
             kept.extend(beyond.and_then(|offer| self.part_of(offer, most * self.labels_per_new_item)));
         }
         let determining = self.determining.iter().filter(|offer| is_available(offer)).cloned().collect();
-        Self { by_items: kept, determining, ..self.clone() }
+        Self { by_items: kept, determining, items_available: most.min(self.items_available), ..self.clone() }
     }
 
     /// The mean worth of a label per thousand queries; `None` if no labels determine the cell.
@@ -337,4 +339,44 @@ fn total(offers: impl Iterator<Item = Offer>, label_price: f64, queries: f64) ->
         all.offers.push(offer);
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn part_of_an_offer_has_no_more_new_items_than_there_are() {
+        let offer = |items: Option<usize>, more_labels: Option<usize>, labels: usize, worth: f64| {
+            let (worth_error, chance) = (1.0, 0.0);
+            Offer { cell: CellId(0), more_items: items, more_labels, labels, worth, worth_error, chance }
+        };
+        let cell = CellPlan {
+            cell: CellId(0),
+            share: 1.0,
+            action: "predict".to_owned(),
+            rival: "abstain".to_owned(),
+            margin: None,
+            at_stake: 10.0,
+            worth: 8.0,
+            chance: None,
+            more_labels: None,
+            chance_by_labels: None,
+            more_items: None,
+            chance_by_items: None,
+            labels: None,
+            labels_per_new_item: 2,
+            by_items: vec![offer(Some(10), None, 20, 2.0), offer(Some(100), None, 200, 6.0)],
+            by_labels: vec![offer(None, Some(8), 160, 8.0)],
+            determining: Vec::new(),
+            items_available: usize::MAX,
+        };
+        let of_labels = || cell.by_labels[0].clone();
+        assert_eq!(cell.part_of(of_labels(), 160), Some(of_labels()));
+        assert_eq!(cell.part_of(of_labels(), 100).unwrap().more_items, Some(50));
+        let few = cell.with_items_available(10);
+        let part = few.part_of(of_labels(), 100).unwrap();
+        assert_eq!((part.more_items, part.labels, part.worth), (Some(10), 20, 2.0));
+        assert_eq!(cell.with_items_available(0).part_of(of_labels(), 100), None);
+    }
 }

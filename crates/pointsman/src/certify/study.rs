@@ -233,6 +233,7 @@ impl Study<'_> {
             by_items: ways.items_offered.iter().map(|way| offer(way, true)).collect(),
             by_labels: ways.labels_offered.iter().map(|way| offer(way, false)).collect(),
             determining,
+            items_available: usize::MAX,
         }
     }
 
