@@ -71,7 +71,7 @@ pub struct CellPlan {
     pub labels_per_new_item: usize,
     /// Offers of new items, ascending, whether or not they determine the cell.
     pub by_items: Vec<Offer>,
-    /// Offers of more labels on each present item; only if nothing determines the cell.
+    /// Offers of more labels on each present item; only if no number of them determines the cell.
     pub by_labels: Vec<Offer>,
     /// Offers of labels that determine the cell, one per way to get them, fewest labels first.
     pub(super) determining: Vec<Offer>,
@@ -106,12 +106,19 @@ impl CellPlan {
     /// saving. `None` if labels are expected to save nothing.
     #[must_use]
     pub fn asked(&self) -> Option<Offer> {
-        self.determining().or_else(|| self.asked_of(&|_| true))
+        self.determining().or_else(|| self.asked_of(|_| true))
+    }
+
+    /// The fewest labels that determine the cell, in one way, among offers that can be bought.
+    #[must_use]
+    pub fn determining_of(&self, can_be_bought: impl Fn(&Offer) -> bool) -> Option<Offer> {
+        self.determining.iter().find(|offer| can_be_bought(offer)).cloned()
     }
 
     /// As [`CellPlan::asked`], in one way, among offers that can be bought.
-    fn asked_of(&self, can_be_bought: &dyn Fn(&Offer) -> bool) -> Option<Offer> {
-        self.determining.iter().find(|offer| can_be_bought(offer)).cloned().or_else(|| {
+    #[must_use]
+    pub fn asked_of(&self, can_be_bought: impl Fn(&Offer) -> bool) -> Option<Offer> {
+        self.determining_of(&can_be_bought).or_else(|| {
             let offers = || self.improvements().filter(|offer| can_be_bought(offer));
             let most = offers().map(|offer| offer.worth).fold(0.0, f64::max);
             let enough = offers().filter(|offer| offer.worth >= PART_OF_LARGEST_SAVING * most);
@@ -129,7 +136,7 @@ impl CellPlan {
 
     /// The offers that can be bought, each in one way: labels that determine the cell, and fewer.
     fn offers(&self, can_be_bought: &dyn Fn(&Offer) -> bool) -> Vec<Offer> {
-        let determining = self.determining.iter().find(|offer| can_be_bought(offer)).cloned();
+        let determining = self.determining_of(can_be_bought);
         // Fewer labels are not worth more than those that determine the cell. If the two forecasts differ, the lower worth counts.
         let is_less = |offer: &&Offer| {
             determining.as_ref().is_none_or(|all| offer.labels < all.labels && offer.worth <= all.worth)
@@ -274,9 +281,15 @@ impl Plan {
     /// or less than 0.001 % of the expected cost of queries, are left out.
     #[must_use]
     pub fn begin_with(&self, cells: usize) -> Option<FirstCells> {
+        self.begin_with_of(cells, |_| true)
+    }
+
+    /// As [`Plan::begin_with`], among offers that can be bought, such as only new items.
+    #[must_use]
+    pub fn begin_with_of(&self, cells: usize, can_be_bought: impl Fn(&Offer) -> bool) -> Option<FirstCells> {
         const NEGLIGIBLE_PART: f64 = 0.01;
         const NEGLIGIBLE_SAVING: f64 = 1e-5;
-        let mut asked = self.asked();
+        let mut asked = self.asked_of(&can_be_bought);
         let most = asked.iter().map(|offer| offer.worth).fold(0.0, f64::max);
         let cost = self.promise.as_ref().map_or(0.0, |promise| 1000.0 * promise.cost);
         let least = f64::max(NEGLIGIBLE_PART * most, NEGLIGIBLE_SAVING * cost);
@@ -285,8 +298,9 @@ impl Plan {
         let mut found = FirstCells { cells: Vec::new(), determined: 0, labels: 0, worth: 0.0, worth_error: 0.0 };
         for offer in asked.iter().take(cells) {
             found.cells.push(offer.cell);
-            found.determined +=
-                usize::from(self.cells.iter().any(|plan| plan.cell == offer.cell && plan.labels.is_some()));
+            let is_determined =
+                |plan: &CellPlan| plan.cell == offer.cell && plan.determining_of(&can_be_bought).is_some();
+            found.determined += usize::from(self.cells.iter().any(is_determined));
             found.labels = found.labels.saturating_add(offer.labels);
             found.worth += offer.worth;
             found.worth_error = found.worth_error.hypot(offer.worth_error);

@@ -24,7 +24,7 @@ const WANTED_CHANCE: f64 = 0.75;
 /// The numbers of new items that are offered, as multiples of the present ones.
 const NEW_ITEMS_OFFERED: [f64; 8] = [0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, Plan::MOST_TIMES as f64];
 
-/// The numbers of further labels per item that are offered if no number determines a cell.
+/// The numbers of further labels per item that are offered if no number of them determines a cell.
 const MORE_LABELS_OFFERED: [usize; 3] = [2, 8, 32];
 
 /// The series of draws by which the number of labels is found.
@@ -280,7 +280,7 @@ impl Study<'_> {
             Some(way(with_labels(more, &forecast.laws(REPORT)?), more, self.further_labels(more)))
         });
         let items_offered = NEW_ITEMS_OFFERED.map(|part| new_items((part * n as f64).ceil() as usize)).into();
-        let labels_offered = match by_items.is_none() && by_labels.is_none() {
+        let labels_offered = match by_labels.is_none() {
             true => forecast.laws(REPORT).map_or(Vec::new(), |laws| {
                 let offered = |more: usize| way(with_labels(more, &laws), more, self.further_labels(more));
                 let mut numbers = MORE_LABELS_OFFERED.map(|more| more.min(self.most_labels())).to_vec();
