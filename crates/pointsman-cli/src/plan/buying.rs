@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 
 use pointsman::CellId;
-use pointsman::certify::{Offer, Plan, Purchase};
+use pointsman::certify::{CellPlan, FirstCells, Offer, Plan, Purchase};
 
+use super::FIRST_CELLS;
 use crate::args::{OnlyLabels, PlanArgs};
 
 /// The queries over which savings are summed if the traffic is unknown: savings are stated per thousand.
@@ -34,7 +35,8 @@ impl<'a> Buying<'a> {
         self.args.label_price.zip(self.args.traffic).unwrap_or((0.0, self.args.traffic.unwrap_or(QUERIES_IF_UNKNOWN)))
     }
 
-    fn can_be_bought(&self, offer: &Offer) -> bool {
+    /// Whether the labels are of a kind that can be bought.
+    pub(super) fn can_be_bought(&self, offer: &Offer) -> bool {
         match self.args.only {
             None => true,
             Some(OnlyLabels::NewItems) => offer.more_items.is_some(),
@@ -49,6 +51,24 @@ impl<'a> Buying<'a> {
             Some(most) => Some(found.purchase_within(most, price, queries, can_be_bought)),
             None => self.is_priced().then(|| found.purchase_of(price, queries, can_be_bought)),
         }
+    }
+
+    /// The labels to ask for in a cell if their price is unknown, with the number by either way if both kinds can be bought.
+    pub(super) fn asked(&self, plan: &CellPlan) -> Option<Offer> {
+        match self.args.only {
+            None => plan.asked(),
+            Some(_) => plan.asked_of(|offer| self.can_be_bought(offer)),
+        }
+    }
+
+    /// Whether labels that can be bought make the action of a cell certain.
+    pub(super) fn determines(&self, plan: &CellPlan) -> bool {
+        plan.determining_of(|offer| self.can_be_bought(offer)).is_some()
+    }
+
+    /// The first cells to label, if labels that can be bought are expected to save anything.
+    pub(super) fn begin_with(&self, found: &Plan) -> Option<FirstCells> {
+        found.begin_with_of(FIRST_CELLS, |offer| self.can_be_bought(offer))
     }
 
     /// The recommended labels, at most one offer per cell: the purchase or, without one, those that the plan asks for.

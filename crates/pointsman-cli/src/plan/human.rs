@@ -3,12 +3,13 @@
 use std::io::{self, Write};
 
 use pointsman::certify::{CellPlan, CoarserCells, FirstCells, Offer, Plan, Purchase, is_distinct};
-use pointsman::{CellId, Partition, Router};
+use pointsman::task::Limit;
+use pointsman::{CellId, Partition, Router, Task};
 
 use super::buying::Buying;
 use super::items::ListedItems;
+use super::ranked;
 use super::way::Way;
-use super::{FIRST_CELLS, ranked};
 use crate::args::PlanArgs;
 use crate::flags::{self, shell_quoted};
 use crate::input::is_stream;
@@ -26,12 +27,12 @@ pub(super) fn print(
     out: &mut impl Write,
     router: &Router,
     found: &Plan,
-    unit: &str,
+    task: &Task,
     (args, buying): (&PlanArgs, Buying<'_>),
     listed: Option<&ListedItems>,
     coarser: Option<&CoarserCells>,
 ) -> io::Result<()> {
-    let confidence = level(found.certificate.confidence());
+    let (confidence, unit) = (level(found.certificate.confidence()), task.loss().unit());
     if let Some(promise) = &found.promise {
         paragraph(&mut *out, 0, &words::policy::promised_cost(promise, unit))?;
         writeln!(out)?;
@@ -58,20 +59,21 @@ pub(super) fn print(
     }
     print_cells(out, router, found, buying)?;
     writeln!(out)?;
-    print_legend(out, found, unit)?;
-    bias_of_worth(found, router).map_or(Ok(()), |text| paragraph(out, 2, &format!("{DIM}{text}{DIM:#}")))
+    print_legend(out, found, unit, buying)?;
+    bias_of_worth(task, router).map_or(Ok(()), |text| paragraph(out, 2, &format!("{DIM}{text}{DIM:#}")))
 }
 
 /// How worth is biased, as far as simulations show; `None` where they show no bias.
-pub(super) fn bias_of_worth(found: &Plan, router: &Router) -> Option<&'static str> {
+pub(super) fn bias_of_worth(task: &Task, router: &Router) -> Option<&'static str> {
     const WITHOUT_KINKS: [&str; 3] = ["brier", "cross-entropy", "spherical"];
-    if !WITHOUT_KINKS.contains(&found.certificate.loss().to_string().as_str()) {
+    if !WITHOUT_KINKS.contains(&task.loss().to_string().as_str()) {
         return Some(
             "Under losses with kinks, such as zero-one, worth is less exact: in simulations more labels on the router's items saved about \
              twice their worth on average and new items about theirs, and both were off by 1.3 to 1.7 times ± s.e.",
         );
     }
-    (*router.partition() == Partition::pooled()).then_some(
+    let has_budget = matches!(task.limit(), Some(Limit::Budget(_)));
+    (has_budget && *router.partition() == Partition::pooled()).then_some(
         "With pooled cells, worth under a budget is too small: in simulations labels could save two to seven times as much on average.",
     )
 }
@@ -84,10 +86,10 @@ fn print_cells(out: &mut impl Write, router: &Router, found: &Plan, buying: Buyi
     grid = grid.numbers(["margin", "worth", "± s.e.", "at stake"]);
     grid = grid.numbers(["labels per item", "more items"]).number("labels").text("then");
     for plan in ranked(found, buying) {
-        let offer = plan.asked();
+        let offer = buying.asked(plan);
         let [more_labels, more_items] = match &offer {
             Some(offer) => [offer.more_labels, offer.more_items],
-            None => [plan.more_labels, plan.more_items],
+            None => [None, None],
         };
         let about = |more: Option<usize>| more.map_or("–".to_owned(), |more| format!("+{}", count(more)));
         grid.row([
@@ -102,14 +104,14 @@ fn print_cells(out: &mut impl Write, router: &Router, found: &Plan, buying: Buyi
             (rounded(plan.at_stake, at_stake), PLAIN),
             (about(more_labels), PLAIN),
             (about(more_items), PLAIN),
-            match plan.labels.or_else(|| offer.as_ref().map(|offer| offer.labels)) {
-                Some(labels) => (format!("~{}", count(labels)), PLAIN),
+            match &offer {
+                Some(offer) => (format!("~{}", count(offer.labels)), PLAIN),
                 None => ("–".to_owned(), DIM),
             },
-            match (&offer, plan.labels) {
-                (_, Some(_)) => ("certain".to_owned(), PLAIN),
-                (Some(_), None) => ("not certain".to_owned(), PLAIN),
-                (None, None) => ("out of reach".to_owned(), DIM),
+            match &offer {
+                Some(_) if buying.determines(plan) => ("certain".to_owned(), PLAIN),
+                Some(_) => ("not certain".to_owned(), PLAIN),
+                None => ("out of reach".to_owned(), DIM),
             },
         ]);
     }
@@ -122,7 +124,7 @@ fn rounded(x: f64, decimals: usize) -> String {
     if x > 0.0 && x < 0.5 * smallest { format!("< {}", fixed(smallest, decimals)) } else { fixed(x, decimals) }
 }
 
-fn print_legend(out: &mut impl Write, found: &Plan, unit: &str) -> io::Result<()> {
+fn print_legend(out: &mut impl Write, found: &Plan, unit: &str, buying: Buying<'_>) -> io::Result<()> {
     const TEXT_COLUMN: usize = 19;
     let mut line =
         |name: &str, text: &str| entry(&mut *out, TEXT_COLUMN, &format!("{DIM}{name}"), &format!("{text}{DIM:#}"));
@@ -138,10 +140,10 @@ fn print_legend(out: &mut impl Write, found: &Plan, unit: &str) -> io::Result<()
         "or about how many more items of the cell, with about as many labels per item as now, two at least where it matters",
     )?;
     line("labels", "labels in all, by the cheaper of the two ways")?;
-    if found.cells.iter().any(|plan| plan.labels.is_some()) {
+    if found.cells.iter().any(|plan| buying.determines(plan)) {
         line("certain", "with these labels, in three of four cases")?;
     }
-    let has_dash = |plan: &CellPlan| match plan.asked() {
+    let has_dash = |plan: &CellPlan| match buying.asked(plan) {
         Some(offer) => offer.more_labels.is_none() || offer.more_items.is_none(),
         None => true,
     };
@@ -152,8 +154,10 @@ fn print_legend(out: &mut impl Write, found: &Plan, unit: &str) -> io::Result<()
     let limits = format!(
         "certain in fewer than three of four cases even with {labels} more labels per item or {times} times the items"
     );
-    let is_open =
-        |has_offer: bool| found.cells.iter().any(|plan| plan.labels.is_none() && plan.asked().is_some() == has_offer);
+    let is_open = |has_offer: bool| {
+        let is_open = |plan: &CellPlan| !buying.determines(plan) && buying.asked(plan).is_some() == has_offer;
+        found.cells.iter().any(is_open)
+    };
     if is_open(true) {
         line("not certain", &format!("{limits}, but these labels are expected to show the better action"))?;
     }
@@ -179,16 +183,16 @@ fn certainty_in_words(found: &Plan, coarser: &CoarserCells, unit: &str) -> Strin
 
 /// Advice on the labels to buy, in a sentence or two.
 fn advice(router: &Router, found: &Plan, unit: &str, args: &PlanArgs, buying: Buying<'_>) -> String {
-    let Some(first) = found.begin_with(FIRST_CELLS) else { return advice_without_worth(found, args) };
+    let Some(first) = buying.begin_with(found) else { return advice_without_worth(found, args, buying) };
     match buying.purchase(found) {
         Some(bought) if buying.is_priced() => advice_on_purchase((router, found), &bought, unit, args, buying),
         Some(bought) => advice_within((router, found), &bought, unit, args, buying),
-        None => advice_to_begin(found, &first, unit, args),
+        None => advice_to_begin(found, &first, unit, args, buying),
     }
 }
 
 /// The advice if neither the prices nor a largest number of labels are known.
-fn advice_to_begin(found: &Plan, first: &FirstCells, unit: &str, args: &PlanArgs) -> String {
+fn advice_to_begin(found: &Plan, first: &FirstCells, unit: &str, args: &PlanArgs, buying: Buying<'_>) -> String {
     let (cells, labels) = (cells_in_words(&first.cells), counted(first.labels, "label", "labels"));
     let worth = format!(
         "{} {unit} per thousand queries{}",
@@ -207,7 +211,7 @@ fn advice_to_begin(found: &Plan, first: &FirstCells, unit: &str, args: &PlanArgs
         ),
         None => unpriced_in_words(args).to_owned(),
     };
-    begin + &uncertain_in_words(found, &first.cells) + &pays
+    begin + &uncertain_in_words(found, &first.cells, buying) + &pays
 }
 
 /// An expected saving with its standard error.
@@ -234,11 +238,14 @@ pub(super) fn unpriced_in_words(args: &PlanArgs) -> &'static str {
 }
 
 /// The advice if labels are expected to save nothing.
-fn advice_without_worth(found: &Plan, args: &PlanArgs) -> String {
-    let offers: Vec<Offer> = found.cells.iter().filter_map(CellPlan::determining).collect();
+fn advice_without_worth(found: &Plan, args: &PlanArgs, buying: Buying<'_>) -> String {
+    let determining = |plan: &CellPlan| plan.determining_of(|offer| buying.can_be_bought(offer));
+    let offers: Vec<Offer> = found.cells.iter().filter_map(determining).collect();
     if offers.is_empty() {
-        return "No cell can be made certain within reason, nor are labels expected to change an action: not worth it."
-            .to_owned();
+        let kind = args.only.map_or(String::new(), |only| format!(" of --only {}", only.name()));
+        return format!(
+            "No cell can be made certain within reason by labels{kind}, nor are they expected to change an action: not worth it."
+        );
     }
     let labels = offers.iter().map(|offer| offer.labels).sum::<usize>();
     let price = args.label_price.map_or(String::new(), |price| {
@@ -276,7 +283,7 @@ fn advice_within(
         "{best} They{cost} are expected to save {} {unit} {per}{}.{}{}{}",
         saving_in_words(bought.saving, bought.saving_error),
         distinction_in_words(bought.saving, bought.saving_error),
-        uncertain_in_words(found, &bought.cells),
+        uncertain_in_words(found, &bought.cells, buying),
         unpriced_in_words(args),
         annotators_in_words(&ways, args)
     )
@@ -295,7 +302,8 @@ fn advice_on_purchase(
         buying.most_labels().map_or(String::new(), |most| format!(" within {}", counted(most, "label", "labels")));
     if bought.cells.is_empty() {
         let pays = |offer: Offer| offer.pays_after(args.label_price?);
-        let pays = found.asked().into_iter().filter_map(pays).min_by(f64::total_cmp);
+        let asked = found.asked_of(|offer| buying.can_be_bought(offer));
+        let pays = asked.into_iter().filter_map(pays).min_by(f64::total_cmp);
         let from = pays.map_or(String::new(), |pays| {
             format!(" The best of them would have paid for themselves after {}.", queries_in_words(pays))
         });
@@ -308,8 +316,8 @@ fn advice_on_purchase(
         short(bought.cost),
         saving_in_words(bought.saving, bought.saving_error),
         distinction_in_words(bought.saving, bought.saving_error),
-        fewer_in_words(found, bought),
-        uncertain_in_words(found, &bought.cells),
+        fewer_in_words(found, bought, buying),
+        uncertain_in_words(found, &bought.cells, buying),
         annotators_in_words(&ways, args)
     )
 }
@@ -337,8 +345,8 @@ fn annotators_in_words(ways: &[Way], args: &PlanArgs) -> String {
 }
 
 /// Why a purchase has fewer labels than the table lists for its cells; empty if it has not.
-fn fewer_in_words(found: &Plan, bought: &Purchase) -> &'static str {
-    let listed = found.asked();
+fn fewer_in_words(found: &Plan, bought: &Purchase, buying: Buying<'_>) -> &'static str {
+    let listed = found.asked_of(|offer| buying.can_be_bought(offer));
     let is_fewer = |offer: &Offer| listed.iter().any(|all| all.cell == offer.cell && offer.labels < all.labels);
     match bought.offers.iter().any(is_fewer) {
         true => {
@@ -365,9 +373,9 @@ pub(super) fn cells_in_words(cells: &[CellId]) -> String {
     format!("{} {}", if which.len() == 1 { "cell" } else { "cells" }, which.join(", "))
 }
 
-/// The cells that no reasonable number of labels makes certain, in a sentence; empty if there are none.
-fn uncertain_in_words(found: &Plan, cells: &[CellId]) -> String {
-    let uncertain = found.cells.iter().filter(|plan| plan.labels.is_none() && cells.contains(&plan.cell));
+/// The cells that no reasonable number of labels that can be bought makes certain, in a sentence; empty if there are none.
+fn uncertain_in_words(found: &Plan, cells: &[CellId], buying: Buying<'_>) -> String {
+    let uncertain = found.cells.iter().filter(|plan| !buying.determines(plan) && cells.contains(&plan.cell));
     let uncertain: Vec<_> = uncertain.map(|plan| plan.cell).collect();
     if uncertain.is_empty() {
         return String::new();
@@ -387,7 +395,7 @@ pub(super) fn print_next_step(
     args: &PlanArgs,
     buying: Buying<'_>,
 ) -> io::Result<()> {
-    let Some(first) = found.begin_with(FIRST_CELLS).filter(|_| !is_stream(&args.router)) else { return Ok(()) };
+    let Some(first) = buying.begin_with(found).filter(|_| !is_stream(&args.router)) else { return Ok(()) };
     let purchase = buying.purchase(found);
     let is_distinct =
         buying.is_priced() || purchase.as_ref().map_or(first.is_distinct(), |bought| bought.is_distinct());

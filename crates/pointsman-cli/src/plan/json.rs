@@ -1,15 +1,15 @@
 //! A plan, as scripts read it.
 
-use pointsman::Router;
 use pointsman::certify::{CellPlan, CoarserCells, Offer, Plan};
 use pointsman::policy::Promise;
+use pointsman::{Router, Task};
 use serde::Serialize;
 
 use super::buying::Buying;
 use super::human::bias_of_worth;
 use super::items::ListedItems;
+use super::ranked;
 use super::way::Way;
-use super::{FIRST_CELLS, ranked};
 use crate::args::PlanArgs;
 use crate::certified::Coarser;
 
@@ -156,14 +156,14 @@ struct OpenCell {
     labels: Option<usize>,
     /// The number of labels per new item.
     labels_per_new_item: usize,
-    /// The recommended labels, whether or not they make the action certain; null if labels are expected to save nothing.
+    /// The recommended labels, whether or not they make the action certain; null if labels that can be bought are expected to save nothing.
     #[serde(rename = "asked")]
     recommended: Option<Recommended>,
 }
 
 impl OpenCell {
-    fn new(plan: &CellPlan, router: &Router, args: &PlanArgs) -> Self {
-        let offer = plan.asked();
+    fn new(plan: &CellPlan, router: &Router, args: &PlanArgs, buying: Buying<'_>) -> Self {
+        let offer = buying.asked(plan);
         Self {
             cell: plan.cell.0,
             name: router.cells().name(plan.cell, router.classes()),
@@ -194,7 +194,7 @@ impl OpenCell {
 pub(super) fn report(
     router: &Router,
     found: &Plan,
-    unit: &'static str,
+    task: &Task,
     args: &PlanArgs,
     buying: Buying<'_>,
     listed: Option<&ListedItems>,
@@ -202,7 +202,7 @@ pub(super) fn report(
 ) -> Report {
     Report {
         confidence: found.certificate.confidence(),
-        unit,
+        unit: task.loss().unit(),
         regret_bound: found.judgement.regret_bound,
         certain_share: found.judgement.certain,
         to_certainty: found.to_certainty().map(|all| ToCertainty {
@@ -211,7 +211,7 @@ pub(super) fn report(
             share: all.share,
         }),
         coarser: coarser.and_then(Coarser::new),
-        bias_of_worth: bias_of_worth(found, router),
+        bias_of_worth: bias_of_worth(task, router),
         promise: found.promise.clone(),
         purchase: buying.purchase(found).map(|bought| PurchaseReport {
             label_price: args.label_price,
@@ -225,7 +225,7 @@ pub(super) fn report(
             pays: buying.is_priced().then_some(!bought.cells.is_empty()),
             ways: bought.offers.iter().map(|offer| Way::new(offer, found, router)).collect(),
         }),
-        begin_with: found.begin_with(FIRST_CELLS).map(|first| FirstCells {
+        begin_with: buying.begin_with(found).map(|first| FirstCells {
             cells: first.cells.iter().map(|cell| cell.0).collect(),
             labels: first.labels,
             worth: first.worth,
@@ -244,6 +244,6 @@ pub(super) fn report(
             saving_error: listed.saving(args).map(|[_, error]| error),
             output: args.output.as_ref().map(|path| path.display().to_string()),
         }),
-        cells: ranked(found, buying).into_iter().map(|plan| OpenCell::new(plan, router, args)).collect(),
+        cells: ranked(found, buying).into_iter().map(|plan| OpenCell::new(plan, router, args, buying)).collect(),
     }
 }

@@ -60,7 +60,7 @@ pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<()> {
         return print_with_warnings(&json::report(
             &router,
             &found,
-            unit,
+            &task,
             args,
             buying,
             listed.as_ref(),
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<()> {
         ));
     }
     let mut out = io::BufWriter::new(render::stdout());
-    human::print(&mut out, &router, &found, unit, (args, buying), listed.as_ref(), coarser.as_ref())?;
+    human::print(&mut out, &router, &found, &task, (args, buying), listed.as_ref(), coarser.as_ref())?;
     words::policy::print_perfect_oracles(&mut out, &task)?;
     if let Some(listed) = &listed {
         items_in_words::print(&mut out, listed, args, unit)?;
@@ -119,7 +119,7 @@ fn check(args: &PlanArgs) -> anyhow::Result<Task> {
 fn ranked<'a>(found: &'a Plan, buying: Buying<'_>) -> Vec<&'a CellPlan> {
     let bought = buying.purchase(found);
     let is_worth_it = |plan: &CellPlan| bought.as_ref().is_none_or(|bought| bought.cells.contains(&plan.cell));
-    let worth = |plan: &CellPlan| plan.asked().as_ref().map_or(f64::NEG_INFINITY, Offer::worth_per_label);
+    let worth = |plan: &CellPlan| buying.asked(plan).as_ref().map_or(f64::NEG_INFINITY, Offer::worth_per_label);
     let mut cells: Vec<(bool, f64, &CellPlan)> =
         found.cells.iter().map(|plan| (is_worth_it(plan), worth(plan), plan)).collect();
     cells.sort_by(|a, b| b.0.cmp(&a.0).then(b.1.total_cmp(&a.1)));

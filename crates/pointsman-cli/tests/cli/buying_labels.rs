@@ -92,11 +92,20 @@ fn full_export_does_not_count_the_first_round_twice() {
 fn labels_of_unknown_price_are_not_said_to_pay() {
     let (folder, _) = first_round();
     let path = folder.path();
+    // One label per item does not identify what routing saves; several do, and that saves much.
+    let one =
+        "calibrate items.csv --annotations labels.csv --first-labels 1 --partition confidence:4 -o one.safetensors";
+    line(path, one).ok();
     let mut kinds = [0; 2];
-    for (task, limit) in
-        [(TASK, " --max-labels 30"), (TASK, " --max-labels 600"), (TASK, ""), ("--route expert=0.4", " --max-labels 9")]
-    {
-        let plan = format!("plan router.safetensors {task}{limit}");
+    for (router, task, limit) in [
+        ("router", TASK, " --max-labels 30"),
+        ("router", TASK, " --max-labels 600"),
+        ("router", TASK, ""),
+        ("router", "--route expert=0.4", " --max-labels 9"),
+        ("one", TASK, " --max-labels 30"),
+        ("one", TASK, ""),
+    ] {
+        let plan = format!("plan {router}.safetensors {task}{limit}");
         let found = line(path, &format!("{plan} --json")).ok().json();
         let text = line(path, &plan).ok().words();
         let (bought, worth) = match limit {
@@ -119,7 +128,7 @@ fn labels_of_unknown_price_are_not_said_to_pay() {
             assert_eq!(text.contains(part), !is_distinct, "{worth} ± {error}: {text}");
         }
     }
-    assert!(kinds[0] > 0, "{kinds:?}");
+    assert!(kinds.iter().all(|n| *n > 0), "{kinds:?}");
     let priced = format!("plan router.safetensors {TASK} --label-price 0.000001 --traffic 1000000");
     assert!(line(path, &priced).ok().words().contains("Worth buying"));
     assert_eq!(line(path, &format!("{priced} --json")).ok().json()["purchase"]["pays"], true);
@@ -150,6 +159,36 @@ fn labels_of_a_purchase_keep_to_the_limit_per_item() {
         // Some items have all the labels that they may get.
         assert!(text.contains(&format!("each of {} of the", of_cell.len())), "{way}: {text}");
     }
+    // The table has all items of the router, so that the list is worth what the purchase is.
+    let worth: f64 = rows.iter().map(|row| row[3].parse::<f64>().unwrap()).sum();
+    let saving = found["purchase"]["saving"].as_f64().unwrap();
+    assert!(saving > 0.0 && (worth - saving).abs() < 1e-9 * saving, "{worth} {saving}");
+}
+
+#[test]
+fn labels_of_one_kind_are_recommended_without_a_limit_too() {
+    let (folder, _) = first_round();
+    let path = folder.path();
+    let plan = format!("plan router.safetensors {TASK} --max-labels-per-item 6");
+    let mut labels = Vec::new();
+    for (only, other) in [("new-items", "more_labels"), ("present-items", "more_items")] {
+        for price in ["", " --label-price 0.01"] {
+            let found = line(path, &format!("{plan} --only {only}{price} --json")).ok().json();
+            let text = line(path, &format!("{plan} --only {only}{price}")).ok().words();
+            let cells = found["cells"].as_array().unwrap();
+            assert!(cells.iter().all(|cell| cell["asked"].is_null() || cell["asked"][other].is_null()), "{found}");
+            let first = &found["begin_with"];
+            let of_first = cells.iter().filter(|cell| first["cells"].as_array().unwrap().contains(&cell["cell"]));
+            let sum: u64 = of_first.map(|cell| cell["asked"]["labels"].as_u64().unwrap()).sum();
+            assert_eq!(first["labels"], sum, "{found}");
+            let said = text.replace(',', "");
+            assert!(said.contains(&format!("about {sum} labels")), "{sum}: {text}");
+            assert_eq!(text.contains("--items pool.csv"), only == "new-items", "{text}");
+            assert_eq!(text.contains("--items calibration.csv"), only == "present-items", "{text}");
+            labels.push(sum);
+        }
+    }
+    assert!(labels[0] == labels[1] && labels[0] != labels[2] && labels[2] == labels[3], "{labels:?}");
 }
 
 /// The lists of new items and of the router's are parts of one purchase.
@@ -223,9 +262,20 @@ fn plans_without_certain_cells_say_what_would_make_them_certain() {
 fn plans_say_how_worth_is_biased() {
     let (folder, _) = first_round();
     let path = folder.path();
-    for (loss, is_biased) in [("brier", false), ("zero-one", true)] {
-        let plan = format!("plan router.safetensors --loss {loss} --route expert=0.12");
-        assert_eq!(line(path, &plan).ok().words().contains("worth is less exact"), is_biased, "{loss}");
-        assert_eq!(line(path, &format!("{plan} --json")).ok().json()["bias_of_worth"].is_string(), is_biased, "{loss}");
+    line(path, "calibrate items.csv --annotations labels.csv --partition pooled -o pooled.safetensors").ok();
+    for (router, task, bias) in [
+        ("router", "--loss brier", None),
+        ("router", "--loss zero-one", Some("worth is less exact")),
+        ("router", "--loss brier --budget 0.2", None),
+        ("pooled", "--loss brier", None),
+        ("pooled", "--loss brier --budget 0.2", Some("worth under a budget is too small")),
+    ] {
+        let plan = format!("plan {router}.safetensors {task} --route expert=0.12");
+        let text = line(path, &plan).ok().words();
+        for said in ["worth is less exact", "worth under a budget is too small"] {
+            assert_eq!(text.contains(said), bias == Some(said), "{router} {task}: {text}");
+        }
+        let found = line(path, &format!("{plan} --json")).ok().json();
+        assert_eq!(found["bias_of_worth"].is_string(), bias.is_some(), "{router} {task}");
     }
 }

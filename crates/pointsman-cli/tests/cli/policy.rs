@@ -58,6 +58,20 @@ fn prices_and_routes_of_a_policy_can_be_changed() {
     assert_eq!(capped, decide("router", few));
     let (_, rows) = parse_csv(&capped);
     assert_eq!(rows.iter().filter(|row| row[3] == "route:expert").count(), 7, "{capped}");
+    let cost = |cap: &str| {
+        let few = "--route expert=0.01 --abstain 0.9";
+        line(path, &format!("decide policy.safetensors heldout.csv {few}{cap} --json")).ok().json()
+    };
+    let (plain, capped) = (cost(""), cost(" --cap expert=7"));
+    let of_cap = capped["capped"]["cost"].as_f64().unwrap();
+    assert!(of_cap > 0.0 && capped["capped"]["standard_error"].is_null(), "{capped}");
+    let [plain, capped] = [plain, capped].map(|it| it["expected_cost"]["router"].as_f64().unwrap());
+    assert!((capped - plain - of_cap).abs() < 1e-9, "{plain} {capped} {of_cap}");
+    let run = line(path, &format!("decide policy.safetensors heldout.csv {few} -o few.csv")).ok();
+    assert!(
+        run.stderr.split_whitespace().collect::<Vec<_>>().join(" ").contains("by the estimates that decide"),
+        "{run:?}"
+    );
     let unknown = refused(path, "decide policy.safetensors heldout.csv --without-route nobody");
     assert!(unknown.contains("no route is called \"nobody\""), "{unknown}");
 }

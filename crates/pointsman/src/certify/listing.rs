@@ -48,13 +48,19 @@ impl Plan {
         Ok(items)
     }
 
-    /// Rows of the router that get more labels, up to the largest number per item.
+    /// Rows of the router that get more labels, up to the largest number per item. All labels of an offer are worth the same each.
     fn more_labels(&self, router: &Router, table: &Table, offer: &Offer, rows: &[usize]) -> Vec<ItemToLabel> {
-        let worth = offer.worth / router.mixture(offer.cell).len().max(1) as f64;
-        let item = |&row: &usize| {
+        let further = |table: &Table, row: usize| {
             let given = table.votes(row).map_or(0, |votes| votes.k() as usize);
             let left = self.max_labels_per_item.map_or(usize::MAX, |most| most.saturating_sub(given));
-            ItemToLabel { row, cell: offer.cell, labels: offer.more_labels.unwrap_or(0).min(left), worth }
+            offer.more_labels.unwrap_or(0).min(left)
+        };
+        let mixture = router.mixture(offer.cell);
+        let all: usize = mixture.rows().map(|row| further(mixture.table(), row)).sum();
+        let item = |&row: &usize| {
+            let labels = further(table, row);
+            let worth = offer.worth * labels as f64 / all.max(1) as f64;
+            ItemToLabel { row, cell: offer.cell, labels, worth }
         };
         rows.iter().map(item).filter(|item| item.labels > 0).collect()
     }

@@ -71,10 +71,12 @@ pub struct CellPlan {
     pub labels_per_new_item: usize,
     /// Offers of new items, ascending, whether or not they determine the cell.
     pub by_items: Vec<Offer>,
-    /// Offers of more labels on each present item; only if nothing determines the cell.
+    /// Offers of more labels on each present item; only if no number of them determines the cell.
     pub by_labels: Vec<Offer>,
     /// Offers of labels that determine the cell, one per way to get them, fewest labels first.
     pub(super) determining: Vec<Offer>,
+    /// The largest number of new items that can be labelled.
+    pub(super) items_available: usize,
 }
 
 /// An item to label.
@@ -104,12 +106,19 @@ impl CellPlan {
     /// saving. `None` if labels are expected to save nothing.
     #[must_use]
     pub fn asked(&self) -> Option<Offer> {
-        self.determining().or_else(|| self.asked_of(&|_| true))
+        self.determining().or_else(|| self.asked_of(|_| true))
+    }
+
+    /// The fewest labels that determine the cell, in one way, among offers that can be bought.
+    #[must_use]
+    pub fn determining_of(&self, can_be_bought: impl Fn(&Offer) -> bool) -> Option<Offer> {
+        self.determining.iter().find(|offer| can_be_bought(offer)).cloned()
     }
 
     /// As [`CellPlan::asked`], in one way, among offers that can be bought.
-    fn asked_of(&self, can_be_bought: &dyn Fn(&Offer) -> bool) -> Option<Offer> {
-        self.determining.iter().find(|offer| can_be_bought(offer)).cloned().or_else(|| {
+    #[must_use]
+    pub fn asked_of(&self, can_be_bought: impl Fn(&Offer) -> bool) -> Option<Offer> {
+        self.determining_of(&can_be_bought).or_else(|| {
             let offers = || self.improvements().filter(|offer| can_be_bought(offer));
             let most = offers().map(|offer| offer.worth).fold(0.0, f64::max);
             let enough = offers().filter(|offer| offer.worth >= PART_OF_LARGEST_SAVING * most);
@@ -127,7 +136,7 @@ impl CellPlan {
 
     /// The offers that can be bought, each in one way: labels that determine the cell, and fewer.
     fn offers(&self, can_be_bought: &dyn Fn(&Offer) -> bool) -> Vec<Offer> {
-        let determining = self.determining.iter().find(|offer| can_be_bought(offer)).cloned();
+        let determining = self.determining_of(can_be_bought);
         // Fewer labels are not worth more than those that determine the cell. If the two forecasts differ, the lower worth counts.
         let is_less = |offer: &&Offer| {
             determining.as_ref().is_none_or(|all| offer.labels < all.labels && offer.worth <= all.worth)
@@ -161,7 +170,7 @@ impl CellPlan {
         if offer.labels <= most {
             return Some(offer);
         }
-        let items = most / self.labels_per_new_item.max(1);
+        let items = (most / self.labels_per_new_item.max(1)).min(self.items_available);
         let worth = self.worth_of_items(items).min(offer.worth);
         (items > 0 && worth > 0.0).then(|| Offer {
             more_items: Some(items),
@@ -184,7 +193,7 @@ impl CellPlan {
             kept.extend(beyond.and_then(|offer| self.part_of(offer, most * self.labels_per_new_item)));
         }
         let determining = self.determining.iter().filter(|offer| is_available(offer)).cloned().collect();
-        Self { by_items: kept, determining, ..self.clone() }
+        Self { by_items: kept, determining, items_available: most.min(self.items_available), ..self.clone() }
     }
 
     /// The mean worth of a label per thousand queries; `None` if no labels determine the cell.
@@ -272,9 +281,15 @@ impl Plan {
     /// or less than 0.001 % of the expected cost of queries, are left out.
     #[must_use]
     pub fn begin_with(&self, cells: usize) -> Option<FirstCells> {
+        self.begin_with_of(cells, |_| true)
+    }
+
+    /// As [`Plan::begin_with`], among offers that can be bought, such as only new items.
+    #[must_use]
+    pub fn begin_with_of(&self, cells: usize, can_be_bought: impl Fn(&Offer) -> bool) -> Option<FirstCells> {
         const NEGLIGIBLE_PART: f64 = 0.01;
         const NEGLIGIBLE_SAVING: f64 = 1e-5;
-        let mut asked = self.asked();
+        let mut asked = self.asked_of(&can_be_bought);
         let most = asked.iter().map(|offer| offer.worth).fold(0.0, f64::max);
         let cost = self.promise.as_ref().map_or(0.0, |promise| 1000.0 * promise.cost);
         let least = f64::max(NEGLIGIBLE_PART * most, NEGLIGIBLE_SAVING * cost);
@@ -283,8 +298,9 @@ impl Plan {
         let mut found = FirstCells { cells: Vec::new(), determined: 0, labels: 0, worth: 0.0, worth_error: 0.0 };
         for offer in asked.iter().take(cells) {
             found.cells.push(offer.cell);
-            found.determined +=
-                usize::from(self.cells.iter().any(|plan| plan.cell == offer.cell && plan.labels.is_some()));
+            let is_determined =
+                |plan: &CellPlan| plan.cell == offer.cell && plan.determining_of(&can_be_bought).is_some();
+            found.determined += usize::from(self.cells.iter().any(is_determined));
             found.labels = found.labels.saturating_add(offer.labels);
             found.worth += offer.worth;
             found.worth_error = found.worth_error.hypot(offer.worth_error);
@@ -337,4 +353,44 @@ fn total(offers: impl Iterator<Item = Offer>, label_price: f64, queries: f64) ->
         all.offers.push(offer);
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn part_of_an_offer_has_no_more_new_items_than_there_are() {
+        let offer = |items: Option<usize>, more_labels: Option<usize>, labels: usize, worth: f64| {
+            let (worth_error, chance) = (1.0, 0.0);
+            Offer { cell: CellId(0), more_items: items, more_labels, labels, worth, worth_error, chance }
+        };
+        let cell = CellPlan {
+            cell: CellId(0),
+            share: 1.0,
+            action: "predict".to_owned(),
+            rival: "abstain".to_owned(),
+            margin: None,
+            at_stake: 10.0,
+            worth: 8.0,
+            chance: None,
+            more_labels: None,
+            chance_by_labels: None,
+            more_items: None,
+            chance_by_items: None,
+            labels: None,
+            labels_per_new_item: 2,
+            by_items: vec![offer(Some(10), None, 20, 2.0), offer(Some(100), None, 200, 6.0)],
+            by_labels: vec![offer(None, Some(8), 160, 8.0)],
+            determining: Vec::new(),
+            items_available: usize::MAX,
+        };
+        let of_labels = || cell.by_labels[0].clone();
+        assert_eq!(cell.part_of(of_labels(), 160), Some(of_labels()));
+        assert_eq!(cell.part_of(of_labels(), 100).unwrap().more_items, Some(50));
+        let few = cell.with_items_available(10);
+        let part = few.part_of(of_labels(), 100).unwrap();
+        assert_eq!((part.more_items, part.labels, part.worth), (Some(10), 20, 2.0));
+        assert_eq!(cell.with_items_available(0).part_of(of_labels(), 100), None);
+    }
 }

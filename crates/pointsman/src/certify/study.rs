@@ -24,7 +24,7 @@ const WANTED_CHANCE: f64 = 0.75;
 /// The numbers of new items that are offered, as multiples of the present ones.
 const NEW_ITEMS_OFFERED: [f64; 8] = [0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, Plan::MOST_TIMES as f64];
 
-/// The numbers of further labels per item that are offered if no number determines a cell.
+/// The numbers of further labels per item that are offered if no number of them determines a cell.
 const MORE_LABELS_OFFERED: [usize; 3] = [2, 8, 32];
 
 /// The series of draws by which the number of labels is found.
@@ -209,7 +209,7 @@ impl Study<'_> {
             more_labels: (!by_items).then_some(way.more),
             labels: way.labels,
             worth: worth(way.gain.mean),
-            worth_error: worth(way.gain.variance.sqrt()),
+            worth_error: 1000.0 * share * way.gain.variance.sqrt(),
             chance: way.chance,
         };
         let by_items = ways.by_items.iter().map(|way| offer(way, true));
@@ -233,6 +233,7 @@ impl Study<'_> {
             by_items: ways.items_offered.iter().map(|way| offer(way, true)).collect(),
             by_labels: ways.labels_offered.iter().map(|way| offer(way, false)).collect(),
             determining,
+            items_available: usize::MAX,
         }
     }
 
@@ -279,7 +280,7 @@ impl Study<'_> {
             Some(way(with_labels(more, &forecast.laws(REPORT)?), more, self.further_labels(more)))
         });
         let items_offered = NEW_ITEMS_OFFERED.map(|part| new_items((part * n as f64).ceil() as usize)).into();
-        let labels_offered = match by_items.is_none() && by_labels.is_none() {
+        let labels_offered = match by_labels.is_none() {
             true => forecast.laws(REPORT).map_or(Vec::new(), |laws| {
                 let offered = |more: usize| way(with_labels(more, &laws), more, self.further_labels(more));
                 let mut numbers = MORE_LABELS_OFFERED.map(|more| more.min(self.most_labels())).to_vec();

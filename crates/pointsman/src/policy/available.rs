@@ -128,8 +128,9 @@ impl Decisions {
             (0..self.len()).map(|row| policy.row(self, row).among(available).moved.unwrap_or(NOT_MOVED)).collect();
         if moved.iter().any(|&code| code != NOT_MOVED) {
             self.moved = moved;
-            self.rooms = Rooms::none_for((1..policy.actions()).filter(|&action| !available.allows(action)));
         }
+        // Also if no row of this batch wants them: calibration rows may.
+        self.rooms = Rooms::none_for((1..policy.actions()).filter(|&action| !available.allows(action)));
     }
 }
 

@@ -443,8 +443,11 @@ impl Policy {
     ) -> Vec<(bool, Taken)> {
         let rows = |(&part, (_, wanted)): (&usize, &(bool, MixedAction))| {
             let weight = held_out.rows(part).map(|(weight, _)| weight).sum::<f64>();
-            let [_, costs] = self.costs_at(&self.task, held_out.expected(part));
-            WantedActions { weight: (within.factor)(held_out.source(part)) * weight, costs, wanted: *wanted }
+            let [low, costs] = self.costs_at(&self.task, held_out.expected(part));
+            // With a limit, rows without a determined action are not routed.
+            let is_determined = self.has_limit() || self.action_at([&low, &costs]).0;
+            let weight = (within.factor)(held_out.source(part)) * weight;
+            WantedActions { weight, costs, wanted: *wanted, is_determined }
         };
         let rows: Vec<WantedActions> = parts.iter().zip(&own).map(rows).collect();
         let assigned = self.assign_within(within.rooms, &rows).into_iter().map(Taken::Assigned);

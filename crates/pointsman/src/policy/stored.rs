@@ -80,6 +80,9 @@ impl Policy {
             }
             losses
         });
-        Ok(Decisions { verdicts: codes.into_iter().map(Verdict).collect(), losses, moved, rooms: Rooms::default() })
+        let verdicts = codes.into_iter().map(Verdict).collect();
+        let mut decisions = Decisions { verdicts, losses, moved, rooms: Rooms::default() };
+        decisions.rooms = Rooms::from_moves(self, &decisions);
+        Ok(decisions)
     }
 }

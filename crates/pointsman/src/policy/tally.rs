@@ -206,6 +206,16 @@ impl Tally {
         shares
     }
 
+    /// The pairs of wanted and given actions of the queries of a source that were moved, with their shares of all queries.
+    fn moves_of(&self, policy: &Policy, source: u32) -> impl Iterator<Item = ([usize; 2], f64)> {
+        let of_source = self.counts.iter().filter(move |((verdict, _), _)| policy.unfold(*verdict).1 == source);
+        of_source.filter_map(move |(&(verdict, moved), &n)| {
+            let wanted = policy.decision(verdict).code();
+            let wanted = wanted.unwrap_or_else(|| policy.assumed_action(policy.costs_of(source)));
+            Some(([wanted, moved?.into()], n as f64 / self.rows as f64))
+        })
+    }
+
     /// Expected costs from the held-out rows of each cell; `None` if the costs of all are only bounded. Caps assign held-out rows to actions,
     /// weighted like the queries, by the estimates that decide these rows. Random draws do not matter: held-out rows are evaluated with their
     /// probabilities.
@@ -241,6 +251,13 @@ impl Tally {
                     slack += share * taken.mean(|action| high[action] - low[action]);
                     expected.router += share * taken.mean(|action| high[action]);
                     expected.always.iter_mut().zip(high).for_each(|(sum, cost)| *sum += share * cost);
+                    // Its queries show which actions caps or missing routes gave instead.
+                    for (moved, share) in self.moves_of(policy, source) {
+                        let change = |costs: &[f64]| share * (costs[moved[1]] - costs[moved[0]]);
+                        expected.router += change(high);
+                        of_caps += change(high);
+                        slack += change(high) - change(low);
+                    }
                 }
             }
         }
@@ -330,7 +347,7 @@ impl Expected {
             let [with_low, with_high] = open(within).unwrap_or_default();
             [(with_high - high).min(0.0), (with_low - low).max(0.0)]
         });
-        self.caps = Some(CostOfCaps { cost: f64::NAN, error: Some(error), open });
+        self.caps = Some(CostOfCaps { cost: f64::NAN, error: Some(error).filter(|error| error.is_finite()), open });
     }
 }
 

@@ -1,10 +1,10 @@
 //! Routes that cannot be taken: the best of the other actions is taken instead, and nothing else changes.
 
-use pointsman::policy::{AvailableRoutes, Reason};
+use pointsman::policy::{AvailableRoutes, Reason, Tally, TallySummary};
 use pointsman::task::Ties;
-use pointsman::{Action, Decision, Loss, Oracle, Partition, Policy, Router, Table, Task};
+use pointsman::{Action, Decision, Decisions, Loss, Oracle, Partition, Policy, Router, Table, Task};
 
-use crate::world::{Rng, said};
+use crate::world::{Rng, close, said};
 
 const ROUTES: [(&str, f64); 3] = [("strong", 0.03), ("expert", 0.06), ("panel", 0.02)];
 
@@ -170,4 +170,71 @@ fn undetermined_alternatives_give_a_known_cost() {
 fn unknown_routes_are_refused_by_name() {
     let error = AvailableRoutes::all().without(&tasks()[0], "nobody").unwrap_err().to_string();
     assert!(error.contains("nobody") && error.contains("strong, expert, panel"), "{error}");
+}
+
+/// The summary of some batches.
+fn summary(policy: &Policy, batches: &[&Decisions]) -> TallySummary {
+    let mut tally = Tally::default();
+    batches.iter().for_each(|batch| tally.add(policy, batch));
+    tally.summary(policy)
+}
+
+fn expected_cost(summary: &TallySummary, name: &str) -> f64 {
+    *summary.expected_cost.as_ref().unwrap().get(name).unwrap()
+}
+
+#[test]
+fn expected_cost_leaves_out_any_number_of_missing_routes() {
+    let (table, queries) = (world(600, 5, 6), world(200, 5, 7));
+    let names: Vec<String> = (0..12).map(|route| format!("r{route}")).collect();
+    let route = |task: Task, name: &String| task.route(name, Oracle::bayes(), 0.02).unwrap();
+    let task = names.iter().fold(Task::new(Loss::brier()), route);
+    let down = names.iter().fold(AvailableRoutes::all(), |down, name| down.without(&task, name).unwrap());
+    let policy = Router::calibrate(&table, &Partition::top_class(5)).unwrap().policy(&task).unwrap();
+    let mut batch = policy.decide_batch(&queries).unwrap();
+    batch.keep_available(&policy, &down);
+    let found = summary(&policy, &[&batch]);
+    assert!(found.capped.is_some());
+    close(expected_cost(&found, "router"), expected_cost(&found, "always-predict"), 1e-12, "only predicting is left");
+}
+
+#[test]
+fn routes_missing_for_a_batch_that_does_not_want_them_are_missing_all_the_same() {
+    let (table, queries) = (world(1_500, 5, 8), world(400, 5, 9));
+    let task = Task::new(Loss::brier()).route("expert", Oracle::bayes(), 0.1).unwrap();
+    let policy = Router::calibrate(&table, &Partition::top_class(10)).unwrap().policy(&task).unwrap();
+    let down = AvailableRoutes::all().without(&task, "expert").unwrap();
+    let all = policy.decide_batch(&queries).unwrap();
+    let decide = |is_kept: &dyn Fn(bool) -> bool| {
+        let wants = |row: &usize| policy.row(&all, *row).action() == Action::Route("expert");
+        let rows: Vec<usize> = (0..queries.rows()).filter(|row| is_kept(wants(row))).collect();
+        assert!(!rows.is_empty());
+        let predictions: Vec<f64> = rows.iter().flat_map(|&row| queries.prediction(row).to_vec()).collect();
+        let part = Table::new(["no", "yes"], predictions).unwrap();
+        let mut batch = policy.decide_batch(&part).unwrap();
+        batch.keep_available(&policy, &down);
+        batch
+    };
+    let [whole, wanting, others] = [decide(&|_| true), decide(&|wants| wants), decide(&|wants| !wants)];
+    assert!(wanting.is_capped() && !others.is_capped());
+    let [whole, parts] = [summary(&policy, &[&whole]), summary(&policy, &[&wanting, &others])];
+    close(expected_cost(&parts, "router"), expected_cost(&whole, "router"), 1e-12, "in two batches");
+    close(expected_cost(&whole, "router"), expected_cost(&whole, "always-predict"), 1e-12, "nothing is routed");
+}
+
+#[test]
+fn restored_batches_have_the_expected_cost_of_their_moves() {
+    let (table, queries) = (world(1_500, 5, 10), world(400, 5, 11));
+    for partition in [Partition::top_class(5), Partition::forest(20)] {
+        let task = Task::new(Loss::brier()).route("expert", Oracle::bayes(), 0.05).unwrap();
+        let policy = Router::calibrate(&table, &partition).unwrap().policy(&task).unwrap();
+        let mut batch = policy.decide_batch(&queries).unwrap();
+        batch.keep_available(&policy, &AvailableRoutes::all().without(&task, "expert").unwrap());
+        let restored = policy.restore(batch.store()).unwrap();
+        let [own, restored] = [batch, restored].map(|batch| summary(&policy, &[&batch]));
+        assert!(own.capped.is_some());
+        close(expected_cost(&restored, "router"), expected_cost(&own, "router"), 1e-12, "expected cost");
+        let [own, restored] = [own, restored].map(|summary| summary.capped.unwrap().cost);
+        close(restored, own, 1e-12, "cost of the missing route");
+    }
 }

@@ -162,3 +162,53 @@ fn cells_without_usable_rows_are_listed_without_figures() {
     let without: Vec<_> = plan.cells.iter().filter(|cell| cell.cell.0 > 0).collect();
     assert!(without.iter().all(|cell| (cell.more_labels, cell.more_items, cell.labels) == (None, None, None)));
 }
+
+/// New items may determine a cell that more labels do not determine, and more labels may still be worth buying.
+#[test]
+fn more_labels_are_offered_wherever_they_do_not_determine_the_cell() {
+    let mut rng = Rng::new(5);
+    let router = calibrated(&draw(&mut rng, 0..8, 1000, 3));
+    let plan = router.plan(&task(0.06, 0.45), 0.95).unwrap();
+    let mut by_items_alone = 0;
+    for cell in &plan.cells {
+        assert_eq!(cell.by_labels.is_empty(), cell.more_labels.is_some(), "{cell:?}");
+        let present = cell.asked_of(|offer| offer.more_labels.is_some());
+        assert!(present.as_ref().is_none_or(|offer| offer.more_items.is_none() && offer.worth >= 0.0));
+        by_items_alone += usize::from(cell.more_items.is_some() && cell.more_labels.is_none() && present.is_some());
+    }
+    assert!(by_items_alone > 0);
+    let first = plan.begin_with_of(3, |offer| offer.more_labels.is_some()).unwrap();
+    let asked = plan.asked_of(|offer| offer.more_labels.is_some());
+    assert!(first.cells.iter().all(|cell| asked.iter().any(|offer| offer.cell == *cell)), "{first:?}");
+    let labels: usize = asked.iter().filter(|offer| first.cells.contains(&offer.cell)).map(|offer| offer.labels).sum();
+    assert_eq!(first.labels, labels);
+    assert!(plan.begin_with_of(3, |_| false).is_none());
+}
+
+/// Items with all the labels that they may get are not listed, and the others have the whole worth of the offer between them.
+#[test]
+fn listed_labels_have_the_worth_of_the_offer() {
+    let mut rng = Rng::new(11);
+    let mut items = draw(&mut rng, 0..8, 1000, 3);
+    for item in items.iter_mut().step_by(2) {
+        let truth = item.truth.clone();
+        item.votes.iter_mut().zip(rng.votes(&truth, 2)).for_each(|(n, more)| *n += more);
+    }
+    let router = calibrated(&items);
+    let (probs, votes): (Vec<_>, Vec<_>) = items.iter().map(|i| (i.prediction.clone(), i.votes.clone())).unzip();
+    let table = table(2, &probs, &votes);
+    let mut offers = 0;
+    for most in [4, 5, 8] {
+        let plan = router.plan_within(&task(0.06, 0.45), 0.95, Some(most)).unwrap();
+        for offer in plan.asked_of(|offer| offer.more_labels.is_some()) {
+            let listed = plan.items_of(&router, &table, std::slice::from_ref(&offer)).unwrap();
+            assert_eq!(listed.iter().map(|item| item.labels).sum::<usize>(), offer.labels);
+            close(plan.worth_of_listed(&listed), offer.worth, 1e-9, "worth of the listed labels");
+            for item in &listed {
+                close(item.worth / item.labels as f64, offer.worth / offer.labels as f64, 1e-9, "worth per label");
+            }
+            offers += 1;
+        }
+    }
+    assert!(offers > 0);
+}

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use pointsman::error::{Error, TaskError};
 use pointsman::oracle::Aggregate;
-use pointsman::policy::{Bid, CapRule, Caps, PolicyParts};
+use pointsman::policy::{Bid, CapRule, Caps, PolicyParts, Tally};
 use pointsman::task::Ties;
 use pointsman::{Estimator, Loss, Oracle, Partition, Policy, Router, Table, Task};
 
-use crate::world::{CLASS_NAMES, Rng, said};
+use crate::world::{CLASS_NAMES, Rng, close, said};
 
 /// Rows with two features, a measured oracle and from `least` to five labels.
 fn draw(seed: u64, rows: usize, least: usize) -> Table {
@@ -140,6 +140,19 @@ fn policy_without_rows_takes_other_prices_routes_and_caps() {
         alone.apply_caps(&mut rule, &mut decided, &keys);
         let sent = (0..200).filter(|&row| alone.row(&decided, row).action().to_string() == "route:large").count();
         assert!((1..=10).contains(&sent), "{sent}");
+        // Without held-out rows, the queries show what the cap costs.
+        let [plain, capped] = [&alone.decide_batch(&queries).unwrap(), &decided].map(|decisions| {
+            let mut tally = Tally::default();
+            tally.add(&alone, decisions);
+            tally.summary(&alone)
+        });
+        let of_cap = capped.capped.unwrap();
+        let by_estimates: f64 = (0..200).map(|row| alone.row(&decided, row).cost_of_cap()).sum();
+        close(of_cap.cost, by_estimates / 200.0, 1e-12, "cost of the cap");
+        assert!(of_cap.cost > 0.0 && of_cap.standard_error.is_none(), "{partition}: {of_cap:?}");
+        let [plain, capped] =
+            [plain.expected_cost, capped.expected_cost].map(|costs| *costs.unwrap().get("router").unwrap());
+        close(capped - plain, of_cap.cost, 1e-12, "increase of the expected cost");
     }
 }
 

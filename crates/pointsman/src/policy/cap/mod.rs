@@ -227,6 +227,23 @@ impl<'a> Bidder<'a> {
         Self { policy, caps, extra, others }
     }
 
+    /// The same if some actions cannot be taken at all.
+    fn without(mut self, missing: &[usize]) -> Self {
+        self.others.retain(|action| !missing.contains(action));
+        self
+    }
+
+    /// The amount that an action costs, with the price of a limit.
+    fn cost(&self, costs: &[f64], action: usize) -> f64 {
+        costs[action] + self.extra[action]
+    }
+
+    /// The cheapest action that can be taken.
+    fn cheapest(&self, costs: &[f64]) -> usize {
+        let actions = self.others.iter().copied().chain(self.caps.actions());
+        actions.min_by(|&a, &b| self.cost(costs, a).total_cmp(&self.cost(costs, b))).unwrap_or(0)
+    }
+
     /// The bid of a query and its cheapest action without a cap; `None` if it is not sent to a capped route.
     fn bid(&self, decision: &Decision<'_>, key: u64) -> Option<(Bid, usize)> {
         self.bid_for(decision.code()?, decision.costs_high(), key)
@@ -235,7 +252,7 @@ impl<'a> Bidder<'a> {
     /// The bid of a query that wants an action and has these costs, the upper ends if they are only bounded.
     fn bid_for(&self, code: usize, costs: &[f64], key: u64) -> Option<(Bid, usize)> {
         let wanted = self.caps.capped.iter().position(|(action, _)| *action == code)?;
-        let cost = |action: usize| costs[action] + self.extra[action];
+        let cost = |action: usize| self.cost(costs, action);
         let mut bid = Bid { wanted: wanted as u8, key, ..Bid::default() };
         let least = self.others.iter().map(|&action| cost(action)).fold(f64::INFINITY, f64::min);
         let tie = TIE * self.policy.task.loss().rounding().max(least);
@@ -267,7 +284,22 @@ impl Rooms {
 
     /// No room for these actions.
     pub(super) fn none_for(actions: impl Iterator<Item = usize>) -> Self {
-        Self(actions.take(MAX_CAPS).map(|action| (action, 0.0)).collect())
+        Self(actions.map(|action| (action, 0.0)).collect())
+    }
+
+    /// The routes that rows of a batch were moved from, with the shares that still take them.
+    pub(super) fn from_moves(policy: &Policy, decisions: &Decisions) -> Self {
+        if !decisions.is_capped() {
+            return Self::default();
+        }
+        let (mut taken, mut denied) = (vec![0_u64; policy.actions()], vec![false; policy.actions()]);
+        for decision in (0..decisions.len()).map(|row| policy.row(decisions, row)) {
+            decision.code().into_iter().for_each(|code| taken[code] += 1);
+            let wanted = decision.moved.and(Decision { moved: None, ..decision }.code());
+            wanted.into_iter().for_each(|code| denied[code] = true);
+        }
+        let routes = (1..=policy.task.routes().len()).filter(|&action| denied[action]);
+        Self(routes.map(|action| (action, taken[action] as f64 / decisions.len() as f64)).collect())
     }
 
     /// The rooms over two sets of queries, of which `part` are in this one.
@@ -277,7 +309,21 @@ impl Rooms {
         actions.sort_unstable();
         actions.dedup();
         let joint = |action: usize| (action, part * of(self, action) + (1.0 - part) * of(other, action));
-        Self(actions.into_iter().take(MAX_CAPS).map(joint).filter(|(_, room)| *room < 1.0).collect())
+        Self(actions.into_iter().map(joint).filter(|(_, room)| *room < 1.0).collect())
+    }
+
+    /// The actions without room.
+    fn missing(&self) -> Vec<usize> {
+        self.0.iter().filter(|(_, room)| *room <= 0.0).map(|(action, _)| *action).collect()
+    }
+
+    /// The actions with room, the least rooms of them if there are more than [`MAX_CAPS`].
+    fn limited(&self) -> Vec<(usize, f64)> {
+        let mut limited: Vec<(usize, f64)> = self.0.iter().filter(|(_, room)| *room > 0.0).copied().collect();
+        limited.sort_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0)));
+        limited.truncate(MAX_CAPS);
+        limited.sort_by_key(|(action, _)| *action);
+        limited
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -290,6 +336,8 @@ pub(super) struct WantedActions {
     pub(super) weight: f64,
     pub(super) costs: Vec<f64>,
     pub(super) wanted: MixedAction,
+    /// Whether the actions are determined. Rows whose action is only assumed keep it, as queries do.
+    pub(super) is_determined: bool,
 }
 
 /// The part of some rows that wants one action, with its bid and the number of queries that it stands for.
@@ -312,13 +360,15 @@ impl Policy {
     pub(super) fn assign_within(&self, rooms: &Rooms, rows: &[WantedActions]) -> Vec<ActionParts> {
         let all: f64 = rows.iter().map(|rows| rows.weight).sum();
         let queries = |share: f64| (share * QUERIES_OF_ALL_ROWS).round() as u64;
-        let capped = rooms.0.iter().map(|&(action, share)| (action, CapSize::Queries(queries(share)))).collect();
-        let caps = Caps { capped };
-        let bidder = Bidder::new(self, &caps);
+        let capped = rooms.limited().into_iter().map(|(action, share)| (action, CapSize::Queries(queries(share))));
+        let (caps, missing) = (Caps { capped: capped.collect() }, rooms.missing());
+        let bidder = Bidder::new(self, &caps).without(&missing);
         let bids = |rows: &WantedActions| {
-            let bid = |action: usize| {
-                let part = rows.wanted.part_of(action);
-                let bid = bidder.bid_for(action, &rows.costs, 0);
+            let bid = |wanted: usize| {
+                let part = rows.wanted.part_of(wanted);
+                let is_denied = rows.is_determined && missing.contains(&wanted);
+                let action = if is_denied { bidder.cheapest(&rows.costs) } else { wanted };
+                let bid = rows.is_determined.then(|| bidder.bid_for(action, &rows.costs, 0)).flatten();
                 BidOfRows { action, part, bid, queries: queries(part * rows.weight / all) }
             };
             let [action, otherwise] = rows.wanted.actions();
@@ -453,5 +503,43 @@ impl<'p> Decision<'p> {
             (Some(taken), Some(wanted)) => self.costs_high()[taken] - self.costs_high()[wanted],
             _ => 0.0,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Loss, Oracle, Partition, Router};
+
+    /// Parts of rows that take each action, of rows that all want the first of two routes at these costs.
+    fn assigned(rooms: &[(usize, f64)], is_determined: [bool; 2]) -> Vec<ActionParts> {
+        let table =
+            Table::new(["no", "yes"], vec![0.9, 0.1, 0.8, 0.2]).and_then(|table| table.with_votes(vec![3, 0, 1, 2]));
+        let task = Task::new(Loss::brier()).route("a", Oracle::bayes(), 0.1).unwrap();
+        let task = task.route("b", Oracle::bayes(), 0.2).unwrap();
+        let policy = Router::calibrate(&table.unwrap(), &Partition::confidence(1)).unwrap().policy(&task).unwrap();
+        let rows = is_determined.map(|is_determined| WantedActions {
+            weight: 1.0,
+            costs: vec![0.4, 0.1, 0.2],
+            wanted: MixedAction::always(1),
+            is_determined,
+        });
+        policy.assign_within(&Rooms(rooms.to_vec()), &rows)
+    }
+
+    #[test]
+    fn rows_without_a_determined_action_take_no_room() {
+        assert_eq!(assigned(&[(1, 0.5)], [false, true]), [vec![(1, 1.0)], vec![(1, 1.0)]]);
+        assert_eq!(assigned(&[(1, 0.5)], [true, true]), [vec![(1, 0.5), (2, 0.5)], vec![(1, 0.5), (2, 0.5)]]);
+    }
+
+    #[test]
+    fn missing_routes_give_way_to_the_cheapest_action_within_its_own_room() {
+        assert_eq!(assigned(&[(1, 0.0)], [true, true]), [vec![(2, 1.0)], vec![(2, 1.0)]]);
+        assert_eq!(assigned(&[(1, 0.0), (2, 0.0)], [true, true]), [vec![(0, 1.0)], vec![(0, 1.0)]]);
+        assert_eq!(
+            assigned(&[(1, 0.0), (2, 0.25)], [true, true]),
+            [vec![(2, 0.25), (0, 0.75)], vec![(2, 0.25), (0, 0.75)]]
+        );
     }
 }

@@ -113,6 +113,12 @@ impl CapRule {
         let mask = self.mask(bid);
         match self.groups.iter().find(|group| group.mask == mask && group.wanted == bid.wanted) {
             None => vec![(bid.wanted.into(), 1.0)],
+            // Bids that stand for no query take part in no quota.
+            Some(group) if group.bids == 0 => {
+                let first = group.actions().next().unwrap_or(self.most.len());
+                let wanted = usize::from(group.wanted);
+                vec![(if mask >> wanted & 1 == 1 { wanted } else { first }, 1.0)]
+            }
             Some(group) => {
                 let part = |place: usize| (place, group.quotas[place] as f64 / group.bids as f64);
                 (0..=self.most.len()).map(part).filter(|(_, part)| *part > 0.0).collect()
@@ -372,5 +378,30 @@ impl Group {
             }
         }
         self.last
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::CapSize;
+
+    /// Rows of cells without queries stand for none, and still have an action.
+    #[test]
+    fn bids_that_stand_for_no_query_have_an_action() {
+        let caps = Caps { capped: vec![(1, CapSize::Queries(10))] };
+        let bid = |saving: f64| Bid { costs: [0.1, 0.1 + saving, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], ..Bid::default() };
+        // The price of the route is the saving of the second bid, half of whose queries get it.
+        let (large, marginal, small) = (bid(0.5), bid(0.2), bid(0.1));
+        let mut scan = |see: &mut dyn FnMut(&Bid, u64)| {
+            see(&large, 0);
+            see(&marginal, 20);
+            see(&small, 0);
+            Ok::<(), std::convert::Infallible>(())
+        };
+        let Ok(rule) = CapRule::with_prices(&caps, caps.most(0), &mut scan);
+        assert_eq!(rule.parts(&large), [(0, 1.0)]);
+        assert_eq!(rule.parts(&marginal), [(0, 0.5), (1, 0.5)]);
+        assert_eq!(rule.parts(&small), [(1, 1.0)]);
     }
 }
