@@ -235,7 +235,8 @@ fn print_calibration_error(out: &mut impl Write, error: &CalibrationError, repor
     };
     line("W1", error.raw, format!("mean over cells, covering {} of the rows", percent(error.covered)));
     line("floor", error.floor, "what chance alone gives with this number of rows".into());
-    line("debiased", error.debiased, chance(error));
+    let often = percent(error.p_value);
+    line("debiased", error.debiased, format!("what is beyond chance, which alone gives as much in {often} of tables"));
     line("irreducible gap", error.irreducible_gap, format!("largest error of a cell's irreducible loss, in {unit}"));
     if let Some(bound) = error.regret_bound {
         let remark = "largest regret on these rows against the best action per cell, at any prices".to_owned();
@@ -251,12 +252,6 @@ fn print_calibration_error(out: &mut impl Write, error: &CalibrationError, repor
         paragraph(out, 2, &format!("{DIM}{needs}{DIM:#}"))?;
     }
     Ok(())
-}
-
-/// What the debiased distance means: how often chance alone gives such distances.
-fn chance(error: &CalibrationError) -> String {
-    let often = if error.p_value > 0.05 { "; no more than chance explains" } else { "" };
-    format!("what is beyond chance; chance alone gives such distances in {} of tables{often}", percent(error.p_value))
 }
 
 fn print_sweep(out: &mut impl Write, sweep: &SweepReport, by_row: bool) -> io::Result<()> {

@@ -48,7 +48,7 @@ pub struct CappedSummary {
     pub to: Named<u64>,
     /// The increase of the expected cost per query, over all queries. As the expected cost, it is estimated from held-out calibration rows,
     /// which the caps assign to actions as well; by the estimates that decide if there are none. Those choose the queries whose savings they
-    /// overestimate, so the sum of the differences that they see is too high.
+    /// overestimate, so the sum of the differences that they see may be too high.
     pub cost: f64,
     /// The standard error of the increase; `None` without held-out rows.
     pub standard_error: Option<f64>,
