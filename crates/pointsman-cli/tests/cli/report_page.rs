@@ -140,9 +140,10 @@ fn page_shows_the_terminals_numbers_and_names_the_limit() {
         }
         // The headline is the saving against the best confidence threshold, with its interval.
         let saving = &printed["savings"]["best-threshold"];
-        let percent = |value: &Value, scale: f64| format!("{:.1} %", (scale * value.as_f64().unwrap()).abs());
-        let interval =
-            format!("{} ± {}", percent(&saving["share"], 100.0), percent(&saving["share_standard_error"], 196.0));
+        let (share, error) = (&saving["share"], &saving["share_standard_error"]);
+        let (share, half) = (100.0 * share.as_f64().unwrap().abs(), 196.0 * error.as_f64().unwrap());
+        let percent = |value: f64| format!("{value:.1} %").replace('-', "−");
+        let interval = format!("{} ({} to {})", percent(share), percent(share - half), percent(share + half));
         assert!(
             displayed("headline").starts_with("Pointsman ") && displayed("headline").contains(&interval),
             "{task}: {interval} in {seen}"
