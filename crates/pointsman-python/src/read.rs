@@ -101,6 +101,7 @@ fn notes(frame: &Frame) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(joined) = &frame.joined {
         let Joined { file, not_annotated, not_in_table, taken, copied, matched, unused_annotator, .. } = joined;
+        notes.extend(frame.taken_id.iter().map(|column| format!("took the column {column} of the table for id")));
         let took = |(key, name): &(&str, String)| format!("{file}: took the column {name} for {key}");
         notes.extend(taken.iter().map(took));
         if let Some(column) = unused_annotator {

@@ -14,9 +14,7 @@ mod reliability;
 mod report;
 mod words;
 
-pub use diagnosis::{
-    DiagnosisReport, annotators_answer, calibration_answer, diagnosis_html, flags_in_words, replace_flags, sparse_cells,
-};
+pub use diagnosis::{DiagnosisReport, annotators_answer, calibration_answer, diagnosis_html, sparse_cells};
 pub use figures::{FIGURES, Figure};
 pub use page::html;
 pub use reliability::reliability;

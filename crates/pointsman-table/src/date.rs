@@ -8,6 +8,9 @@ use crate::error::{Parsed, shown};
 /// What to write instead of a value that is not a date.
 const WRITE: &str = "write dates as 2024-03-01 or 2024-03-01T09:30:00Z, or seconds as a number";
 
+/// What to do if dates cannot be written like that.
+const INSTEAD: &str = "or sort the file by time and leave date= out";
+
 /// Microseconds per day.
 const DAY: i128 = 86_400 * 1_000_000;
 
@@ -46,10 +49,10 @@ pub(crate) fn moment(cell: &Cell<'_>) -> Parsed<i128> {
         Cell::Real(number) if number.is_finite() => Ok((number * MICRO) as i128),
         Cell::Text(text) => match text.trim().parse::<f64>() {
             Ok(number) if number.is_finite() => Ok((number * MICRO) as i128),
-            _ => iso(text.trim()).ok_or_else(|| format!("{} is not a date: {WRITE}", shown(text))),
+            _ => iso(text.trim()).ok_or_else(|| format!("{} is not a date: {WRITE}; {INSTEAD}", shown(text))),
         },
-        Cell::Null => Err(format!("no date: {WRITE}, in every row")),
-        other => Err(format!("{} is not a date: {WRITE}", shown(&other.text().unwrap_or_default()))),
+        Cell::Null => Err(format!("no date: {WRITE}, in every row; {INSTEAD}")),
+        other => Err(format!("{} is not a date: {WRITE}; {INSTEAD}", shown(&other.text().unwrap_or_default()))),
     }
 }
 
@@ -185,6 +188,7 @@ mod tests {
             assert!(is_time(&cell), "{text}");
             let error = moment(&cell).unwrap_err();
             assert!(error.contains(&format!("{text:?} is not a date: write dates as 2024-03-01")), "{error}");
+            assert!(error.contains("sort the file by time and leave date= out"), "{error}");
         }
         for text in ["soon", "1.2.3", "10.0.0.1", "555/1234", "12:30", "1/2"] {
             assert!(!is_time(&Cell::Text(text.into())), "{text}");

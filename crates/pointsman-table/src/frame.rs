@@ -17,6 +17,8 @@ pub struct Frame {
     pub table: Table,
     /// Each row's `id`, if the files have any.
     pub ids: Option<Vec<String>>,
+    /// The column of ids that annotations are joined by, if it has another name than was asked for: the only one like an id.
+    pub taken_id: Option<String>,
     /// Each row's place in the file: data rows counted from one, before any filter.
     pub rows: Vec<u64>,
     /// Whether the file has votes or labels of its own, which annotations replaced.

@@ -149,6 +149,7 @@ impl RawRows {
         Ok(Frame {
             table,
             ids: layout.id.map(|_| self.ids),
+            taken_id: layout.taken_id.clone(),
             ignored_votes: layout.ignored_votes,
             annotations: None,
             rows_without_labels: self.without_labels,

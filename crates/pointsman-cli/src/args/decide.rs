@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum, ValueHint};
 use pointsman_table::Format;
 
 use super::task::TASK_HELP;
-use super::values::{CapArg, confidence, not_negative, query_count};
+use super::values::{CapArg, confidence, label_price, query_count};
 use super::{TableArgs, TaskArgs, VotesArgs};
 use crate::suggest::{self, suggest};
 
@@ -147,7 +147,7 @@ pub(crate) struct PlanArgs {
     #[arg(long, value_name = "C", default_value_t = 0.95, value_parser = confidence, allow_negative_numbers = true)]
     pub(crate) confidence: f64,
     /// What one label costs, in the unit of the task's prices
-    #[arg(long, value_name = "X", value_parser = not_negative, allow_negative_numbers = true)]
+    #[arg(long, value_name = "X", value_parser = label_price, allow_negative_numbers = true)]
     pub(crate) label_price: Option<f64>,
     /// The number of queries within which labels must pay for themselves, as in 1000000 or 1M
     #[arg(long, value_name = "N", value_parser = query_count, allow_negative_numbers = true)]
@@ -156,7 +156,7 @@ pub(crate) struct PlanArgs {
     #[arg(long, value_name = "N")]
     pub(crate) max_labels: Option<usize>,
     /// The most to spend on labels, in the unit of --label-price, which it needs: as --max-labels
-    #[arg(long, value_name = "X", value_parser = not_negative, allow_negative_numbers = true,
+    #[arg(long, value_name = "X", value_parser = label_price, allow_negative_numbers = true,
           conflicts_with = "max_labels")]
     pub(crate) spend: Option<f64>,
     /// The largest number of labels that one item may get in all [default: the number of annotators if --annotations names them,

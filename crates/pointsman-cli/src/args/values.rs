@@ -46,11 +46,23 @@ pub(super) fn price(text: &str) -> Result<f64, String> {
 }
 
 /// A number of at least zero.
-pub(super) fn not_negative(text: &str) -> Result<f64, String> {
+fn not_negative(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(x) if (0.0..=f64::MAX).contains(&x) => Ok(x),
         _ => Err(not_a_number(text, &format!("{text} is not a number of at least zero"))),
     }
+}
+
+/// The price of a label, or what may be spent on labels.
+pub(super) fn label_price(text: &str) -> Result<f64, String> {
+    not_negative(text).map_err(|why| {
+        match text.trim_start_matches(|c: char| !c.is_ascii_digit() && !".-+".contains(c)) {
+            rest if rest.parse::<f64>().is_ok_and(|price| price >= 0.0) && rest != text => {
+                format!("write {rest}, without a currency: the unit is that of the loss")
+            }
+            _ => why,
+        }
+    })
 }
 
 /// A number of queries: 1000000, 1,000,000, 1_000_000, 250k or 1M.
@@ -177,6 +189,18 @@ mod tests {
         for text in ["", "many", "1,00", "-1", "1,5", "M", "inf"] {
             assert!(query_count(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn prices_of_labels_have_no_currency() {
+        assert_eq!(label_price("0.01"), Ok(0.01));
+        for text in ["€0.01", "$0.01", "EUR 0.01"] {
+            let expected = "write 0.01, without a currency: the unit is that of the loss";
+            assert_eq!(label_price(text), Err(expected.to_owned()), "{text}");
+        }
+        assert_eq!(label_price("-1"), Err("-1 is not a number of at least zero".to_owned()));
+        assert_eq!(label_price("0,01"), Err("use a decimal point: 0.01".to_owned()));
+        assert!(label_price("cheap").is_err());
     }
 
     #[test]

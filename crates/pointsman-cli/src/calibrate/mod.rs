@@ -131,6 +131,7 @@ fn add_rows(args: &CalibrateArgs, before: &Router, mut frame: Frame, tables: usi
     let stats = RouterStats::new(&router);
     warn_all(warnings::weak_estimates(&router, &stats));
     warn_all(words::table::reading(frame));
+    warn_all(warnings::added_with_one_label(&frame.table));
     warn_all(words::table::labels(frame, &args.votes, Some(before))?);
     warn_all(words::table::annotators(frame)?);
     if args.json {

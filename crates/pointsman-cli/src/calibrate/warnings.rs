@@ -79,6 +79,20 @@ pub(super) fn repeated_rows(table: &Table, router: &Router) -> Option<String> {
     ))
 }
 
+/// A warning that most rows of `--add-to` have one label.
+pub(super) fn added_with_one_label(table: &Table) -> Option<String> {
+    let rows = table.rows();
+    let single = (0..rows).filter(|&row| table.votes(row).is_some_and(|votes| votes.k() == 1)).count();
+    (2 * single > rows).then(|| {
+        format!(
+            "{} of the {} added have one label, which cannot separate noise from model error and so says little about what an oracle \
+             would save: give items two labels or more",
+            count(single),
+            counted(rows, "row", "rows")
+        )
+    })
+}
+
 /// A warning that trees cannot split on features that are constant, or missing in all rows.
 pub(super) fn constant_features(table: &Table, router: &Router) -> Option<String> {
     if !router.partition().factors().iter().any(Factor::learns) {

@@ -35,6 +35,9 @@ pub(crate) fn run(args: &DiagnoseArgs) -> anyhow::Result<()> {
     warnings.extend(words::policy::overpriced(&task.for_classes(frame.table.classes())?));
     warnings.extend(words::policy::unused_answers(&task, &frame.table));
     warnings.extend(words::table::labels(&frame, &args.votes, None)?);
+    // The order of the labels matters for annotators and for which labels are kept, but one warning is enough.
+    let mut seen = std::collections::BTreeSet::new();
+    warnings.retain(|warning| seen.insert(warning.clone()));
     let halves = args.output.as_ref().map(|_| Halves::new(&frame.table, &task, args, &mut warnings)).transpose()?;
     let next_step = next_step(args, &diagnosis);
     let report = DiagnosisReport::new(diagnosis, warnings, next_step);

@@ -21,6 +21,7 @@ pub(crate) fn reading(frame: &Frame) -> Vec<String> {
         sentences.push(format!("{rows} no labels but those of annotators left out, and were dropped"));
     }
     if let Some(joined) = &frame.joined {
+        sentences.extend(frame.taken_id.as_ref().map(|column| taken_id(column)));
         sentences.extend(join(joined));
     }
     sentences
@@ -40,6 +41,12 @@ pub(crate) fn reading(frame: &Frame) -> Vec<String> {
     );
     sentences.extend(divided(divided_rows(&frame.table)));
     sentences
+}
+
+/// That annotations were joined by a column with another name than was asked for, and what commands without annotations need.
+fn taken_id(column: &str) -> String {
+    let flag = shell_quoted_text(&format!("id={column}"));
+    format!("took the column {column} of the table for id; commands that name rows by id need --columns {flag}")
 }
 
 /// That rows without another model's answer were left out, and what the others stand for.

@@ -86,6 +86,14 @@ fn full_export_does_not_count_the_first_round_twice() {
     let rows = |flags: &str| line(path, &format!("{add}{flags}")).ok().json()["rows"].as_u64().unwrap();
     let (skipped, added) = (rows(" --known-items skip"), rows(" --known-items add"));
     assert!(skipped < added, "{skipped} {added}");
+    // New items with one label each say little, and a warning says so.
+    let warning = "2 of the 2 rows added have one label";
+    let skip = |labels: &str| {
+        fs::write(path.join("export.csv"), labels).unwrap();
+        line(path, &format!("{add} --known-items skip")).ok().stdout.contains(warning)
+    };
+    assert!(skip(&format!("{labels}new1,yes,ann1\nnew2,no,ann2\n")));
+    assert!(!skip(&format!("{labels}new1,yes,ann1\nnew1,no,ann2\nnew2,no,ann2\n")));
 }
 
 #[test]

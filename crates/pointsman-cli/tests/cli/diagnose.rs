@@ -276,6 +276,115 @@ fn write_named(folder: &Path, n: usize, copies: bool) {
     fs::write(folder.join("labels.csv"), labels).unwrap();
 }
 
+/// Items that three of `names` label in random order; the last one repeats the first one's label where that is given before.
+fn write_copied(folder: &Path, n: usize, names: &[&str], dates: bool) {
+    let (mut items, mut labels) = ("item_id,prob_no,prob_yes\n".to_owned(), "id,label,annotator".to_owned());
+    labels += if dates { ",created_at\n" } else { "\n" };
+    let mut rng = Lcg::new(12);
+    let mut uniform = || rng.uniform();
+    for item in 0..n {
+        let p = 0.1 + 0.8 * uniform();
+        writeln!(items, "{item},{},{p}", 1.0 - p).unwrap();
+        let mut team: Vec<usize> = (0..names.len()).collect();
+        for place in 0..3 {
+            let other = place + (uniform() * (names.len() - place) as f64) as usize;
+            team.swap(place, other);
+        }
+        team.truncate(3);
+        let copier = names.len() - 1;
+        if team.contains(&0) && team.contains(&copier) {
+            team.retain(|&who| who != copier);
+            team.push(copier);
+        }
+        let mut copied = None;
+        for (place, who) in team.into_iter().enumerate() {
+            let drawn = uniform() < p;
+            let yes = copied.filter(|_| who == copier).unwrap_or(drawn);
+            copied = copied.or(Some(yes).filter(|_| who == 0));
+            write!(labels, "{item},{},{}", if yes { "yes" } else { "no" }, names[who]).unwrap();
+            if dates {
+                write!(labels, ",2026-05-04T{:02}:00:00Z", 8 + place).unwrap();
+            }
+            labels.push('\n');
+        }
+    }
+    fs::write(folder.join("items.csv"), items).unwrap();
+    fs::write(folder.join("labels.csv"), labels).unwrap();
+}
+
+#[test]
+fn a_copier_of_one_colleague_is_named_with_how_often_they_agree() {
+    let folder = TempDir::new().unwrap();
+    let names = ["ivo", "ann", "bob", "cy", "dan", "eve", "fay", "jun"];
+    write_copied(folder.path(), 1200, &names, false);
+    let command = "diagnose items.csv --annotations labels.csv --route 0.05 --partition confidence:5";
+    let found = line(folder.path(), &format!("{command} --json")).ok().json();
+    let pair = &found["agreeing_pairs"][0];
+    assert_eq!((&pair["annotator"], &pair["colleague"]), (&"jun".into(), &"ivo".into()), "{found}");
+    assert_eq!((&pair["agreed"], &pair["later"]), (&pair["common"], &pair["common"]), "{pair}");
+    assert_eq!(found["flagged_annotators"]["annotators"], serde_json::json!(["jun"]));
+    // One of eight gave more than a tenth of the labels.
+    assert!(found["flagged_annotators"]["label_share"].as_f64().unwrap() > 0.1, "{found}");
+    assert_eq!(found["verdict"]["advice"], "mend-labels");
+    let sentence = found["verdict"]["sentence"].as_str().unwrap();
+    let common = pair["common"].as_u64().unwrap();
+    for part in [
+        format!("jun gives ivo’s label on {common} of {common} common items; other pairs agree on "),
+        format!("jun came later on {common} of them"),
+        "--without jun.".to_owned(),
+    ] {
+        assert!(sentence.contains(&part), "{part} in {sentence}");
+    }
+    assert!(found["next_step"]["commands"][0].as_str().unwrap().contains("--without jun"), "{found}");
+    // The column of ids of the table is taken, and the output says so.
+    let displayed = line(folder.path(), command).ok();
+    assert!(displayed.stderr.contains("took the column item_id of the table for id"), "{}", displayed.stderr);
+    let cured = line(folder.path(), &format!("{command} --without jun --json")).ok().json();
+    assert_eq!(
+        (&cured["agreeing_pairs"], &cured["flagged_annotators"]),
+        (&serde_json::json!([]), &serde_json::Value::Null)
+    );
+}
+
+#[test]
+fn few_labels_to_leave_out_are_part_of_the_verdict() {
+    let folder = TempDir::new().unwrap();
+    write_named(folder.path(), 900, false);
+    // On a quarter of the items a seventh annotator stands in for one of the six, and always says no.
+    let labels = fs::read_to_string(folder.path().join("labels.csv")).unwrap();
+    let stands_in =
+        |row: &&str| row.ends_with(",fay") && row.split(',').next().unwrap().parse::<usize>().unwrap() < 225;
+    let (given, all) = (labels.lines().skip(1).filter(stands_in).count(), labels.lines().count() - 1);
+    let replaced = |row: &str| match stands_in(&row) {
+        true => format!("{},no,gus\n", row.split(',').next().unwrap()),
+        false => format!("{row}\n"),
+    };
+    fs::write(folder.path().join("labels.csv"), labels.lines().map(replaced).collect::<String>()).unwrap();
+    let command = "diagnose items.csv --annotations labels.csv --partition confidence:5 --json --route 0.05";
+    let found = line(folder.path(), command).ok().json();
+    assert_eq!(found["flagged_annotators"]["annotators"], serde_json::json!(["gus"]), "{found}");
+    let (share, verdict) = (found["flagged_annotators"]["label_share"].as_f64().unwrap(), &found["verdict"]);
+    assert!((share - given as f64 / all as f64).abs() < 1e-9, "{share}");
+    let said = format!("{} {}", verdict["sentence"], verdict["remarks"]);
+    assert!(said.contains(&format!("gus (says no on all {given} labels)")), "{said}");
+    // Codes are for programs: words have none.
+    assert!(!said.contains("class-no-high"), "{said}");
+    match verdict["advice"].as_str().unwrap() {
+        "use-it" => assert!(said.contains("Use it, after leaving out gus (--without gus)"), "{said}"),
+        "mend-labels" => assert!(said.contains("--without gus"), "{said}"),
+        _ => {}
+    }
+}
+
+#[test]
+fn unused_dates_are_pointed_out_once() {
+    let folder = TempDir::new().unwrap();
+    write_copied(folder.path(), 300, &["ivo", "ann", "bob", "cy", "jun"], true);
+    let command = "diagnose items.csv --annotations labels.csv --keep-label latest --partition confidence:3";
+    let printed = line(folder.path(), command).ok().stderr.replace('\n', " ");
+    assert_eq!(printed.matches("column created_at of dates").count(), 1, "{printed}");
+}
+
 #[test]
 fn annotators_with_names_are_tested_and_may_be_left_out() {
     let folder = TempDir::new().unwrap();

@@ -5,7 +5,7 @@ use pointsman::diagnose::{Advice, Annotator, ChangedCell, Compared};
 use pointsman::number::{count, decimals, fixed, maybe, percent};
 
 use super::html::{Scale, UNEXPLAINED, card, estimate_cells, html_facts, html_table};
-use super::{MAX_NAME_CHARS, annotators_answer, flags_in_words, sparse_cells};
+use super::{MAX_NAME_CHARS, annotators_answer, sparse_cells};
 use crate::chart::label;
 use crate::page::escaped;
 
@@ -140,7 +140,7 @@ fn annotator_table(diagnosis: &Diagnosis) -> (String, String) {
     let has_flags = all.first().is_some_and(|one| !one.flags.is_empty());
     let answer = if has_flags { "No: " } else { "" }.to_owned() + &annotators_answer(diagnosis);
     let row = |one: &&Annotator| {
-        let flags = escaped(&label(&flags_in_words(one), MAX_FLAGS_CHARS));
+        let flags = escaped(&label(&one.flags_in_words(), MAX_FLAGS_CHARS));
         let cells = vec![
             escaped(&label(&one.annotator, MAX_NAME_CHARS)),
             count(one.votes),

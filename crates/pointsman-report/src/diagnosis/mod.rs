@@ -7,6 +7,7 @@ mod words;
 mod worth;
 
 use pointsman::Diagnosis;
+use pointsman::diagnose::Advice;
 use pointsman::number::{count, counted, percent};
 use serde::Serialize;
 
@@ -15,7 +16,7 @@ use crate::page::{STYLE, advice, escaped, fill};
 use crate::report::NextStep;
 use crate::words::prices_of;
 use html::html_list;
-pub use words::{annotators_answer, calibration_answer, flags_in_words, replace_flags, sparse_cells};
+pub use words::{annotators_answer, calibration_answer, sparse_cells};
 
 const TEMPLATE: &str = include_str!("../diagnosis.html");
 
@@ -54,7 +55,7 @@ pub fn diagnosis_html(report: &DiagnosisReport) -> String {
         "style" => STYLE.to_owned(),
         "verdict" => escaped(&split_verdict(diagnosis)[0]),
         "details" => escaped(&split_verdict(diagnosis)[1]),
-        "remarks" => html_list(diagnosis.verdict.remarks.iter().map(|text| replace_flags(diagnosis, text))),
+        "remarks" => html_list(diagnosis.verdict.remarks.iter().cloned()),
         "rows" => escaped(&rows_line(diagnosis)),
         "task" => escaped(&prices_of(&diagnosis.task, diagnosis.unit)),
         "limit" => escaped(&limit_line(diagnosis)),
@@ -73,8 +74,8 @@ pub fn diagnosis_html(report: &DiagnosisReport) -> String {
 /// The verdict, split into at most two sentences and the rest.
 fn split_verdict(diagnosis: &Diagnosis) -> [String; 2] {
     let sentence = &diagnosis.verdict.sentence;
-    let in_words = replace_flags(diagnosis, sentence);
-    if in_words != *sentence {
+    let is_about_annotators = diagnosis.verdict.advice == Advice::MendLabels && sentence.contains(" --without ");
+    if is_about_annotators {
         let flagged = diagnosis.flagged_annotators.as_ref().map_or(0, |found| found.annotators.len());
         let all = diagnosis.annotators.len();
         let are_noisy = diagnosis.annotators.iter().all(|one| one.flags.is_empty() || one.differs_by_noise_only());
@@ -86,7 +87,7 @@ fn split_verdict(diagnosis: &Diagnosis) -> [String; 2] {
             }
         };
         let headline = format!("Correct the labels first: {} of {what}.", count(flagged));
-        return [headline, in_words.strip_prefix("Correct the labels first: ").unwrap_or(&in_words).to_owned()];
+        return [headline, sentence.strip_prefix("Correct the labels first: ").unwrap_or(sentence).to_owned()];
     }
     let ends = sentence.match_indices(". ").map(|(place, _)| place + 1);
     let mut ends = ends.filter(|&end| sentence[end..].trim_start().starts_with(char::is_uppercase));

@@ -5,33 +5,6 @@ use pointsman::diagnose::{Annotator, Enough, WeakModel};
 use pointsman::number::{count, counted, fixed, percent};
 use pointsman::partition::SPARSE_BELOW_ROWS;
 
-/// Replaces the flags after annotators' names by words.
-#[must_use]
-pub fn replace_flags(diagnosis: &Diagnosis, text: &str) -> String {
-    let flagged = diagnosis.annotators.iter().filter(|one| !one.flags.is_empty());
-    flagged.fold(text.to_owned(), |text, one| {
-        let (name, flags) = (&one.annotator, one.flags.join(", "));
-        text.replace(&format!("{name} ({flags})"), &format!("{name} ({})", flags_in_words(one)))
-    })
-}
-
-/// What chance does not explain about an annotator, in words.
-#[must_use]
-pub fn flags_in_words(one: &Annotator) -> String {
-    let in_words = |flag: &String| match flag.as_str() {
-        "agreement-low" => "agrees less with the others than they do among themselves".to_owned(),
-        "agreement-high" => "agrees more with the others than they do among themselves".to_owned(),
-        "follows-high" => "follows the label before".to_owned(),
-        "model-high" => "names the model’s top class more often than others".to_owned(),
-        other => match other.strip_prefix("class-").and_then(|class| class.rsplit_once('-')) {
-            Some((class, "high")) => format!("says {class} more often than others"),
-            Some((class, "low")) => format!("says {class} less often than others"),
-            _ => other.to_owned(),
-        },
-    };
-    one.flags.iter().map(in_words).collect::<Vec<_>>().join(", ")
-}
-
 /// Whether the weak model is calibrated, in a few words.
 #[must_use]
 pub fn calibration_answer(model: &WeakModel) -> String {

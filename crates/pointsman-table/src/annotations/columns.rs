@@ -125,6 +125,13 @@ fn missing(columns: &Columns, key: &str, name: &str, names: &[String]) -> String
         [one, two] => format!(" ({one} and {two} differ in case only: name the one that is meant)"),
         _ => String::new(),
     };
+    if ["date", "annotator"].contains(&key) {
+        return format!(
+            "no column {name}{which}, which {key}={name} names; columns found: {}; give the name of the column: --columns {key}=NAME, in \
+             Python columns={{'{key}': NAME}}{delimiter}",
+            listed(names)
+        );
+    }
     // A name of its own does not change that of the table.
     let key = if key == "id" { "item" } else { key };
     format!(

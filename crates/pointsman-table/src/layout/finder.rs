@@ -33,6 +33,7 @@ impl Finder<'_> {
             )));
         }
         let id = self.id(options)?;
+        let is_other_id = |name: &String| *name != columns.id && name != "id";
         let (features, wanted_features) = self.features(options.features.as_deref())?;
         let weight = if is_labelled { self.scalar(&columns.weight)? } else { None };
         let weight = weight
@@ -48,6 +49,7 @@ impl Finder<'_> {
             oracles: if is_labelled { self.oracles(&classes, &options.filters)? } else { Vec::new() },
             weight,
             id,
+            taken_id: id.map(|field| self.fields[field].name.clone()).filter(is_other_id),
             dropped_id: id.filter(|_| options.annotations.is_some() && !options.filters.is_empty()),
             filters: options.filters.iter().map(|filter| self.filter(filter)).collect::<Result<_>>()?,
             names: self.fields.iter().map(|f| f.name.clone()).collect(),
@@ -123,7 +125,7 @@ impl Finder<'_> {
         };
         let of_annotations = self.columns.named.iter().find(|key| ["item", "label", "annotator", "date"].contains(key));
         Err(self.error(format!(
-            "no {missing}: give columns {}<class>, a field {} or {}{truth}, or annotations; columns found: {}{}{}",
+            "no {missing}: give columns {}<class>, a field {} or {}{truth}, or --annotations FILE (in Python annotations=FILE); columns found: {}{}{}",
             self.columns.prefix(Role::Votes),
             self.columns.field(Role::Votes),
             self.columns.labels,
@@ -152,6 +154,11 @@ impl Finder<'_> {
         }
         let alike: Vec<&str> =
             self.fields.iter().map(|field| field.name.as_str()).filter(|name| seems_to_be_id(name)).collect();
+        // Annotations have the ids of one column, whatever it is called; a name that was given is meant.
+        let only = alike.first().filter(|_| alike.len() == 1 && is_joined && !self.columns.named.contains(&"id"));
+        if let Some(id) = only.map(|name| self.scalar(name)).transpose()?.flatten() {
+            return Ok(Some(id));
+        }
         let name = if let [only] = alike.as_slice() { only } else { "NAME" };
         Err(self.error(format!(
             "no column {}: {} by it; if it goes by another name, give it: {}, in Python columns={{'id': '{name}'}}; columns found: {}",

@@ -194,6 +194,8 @@ pub(crate) struct Layout {
     pub(crate) oracles: Vec<(String, ColumnGroup)>,
     pub(crate) weight: Option<ColumnGroup>,
     pub(crate) id: Option<usize>,
+    /// The name of the field of ids, if it has another one than was asked for: the only one like an id.
+    pub(crate) taken_id: Option<String>,
     /// The field of ids, if those of rows that are filtered out are needed to check annotations.
     pub(crate) dropped_id: Option<usize>,
     /// The field of each filter, or the child of a map.

@@ -339,10 +339,32 @@ fn the_only_column_like_an_id_is_taken() {
     assert!(named("annotator,reference,label", "").unwrap_err().to_string().contains("no column id"));
     assert_eq!(counts(&named("annotator,reference,label", "item=reference").unwrap()).len(), 3);
     assert!(named("annotator,reference,label", "item=uid").unwrap_err().to_string().contains("no column uid"));
-    // The message about the table names its own candidate.
-    let other = folder.file("other.csv", TABLE.replacen("id,", "ticketId,", 1));
-    let error = join(&other, &folder.file("l.csv", LABELS), &[]).unwrap_err().to_string();
-    assert!(error.contains("other.csv: no column id") && error.contains("--columns id=ticketId"), "{error}");
+    // The same holds for the table.
+    let other = |header: &str, columns: &str| {
+        let table = folder.file("other.csv", TABLE.replacen("id,", header, 1));
+        let labels = folder.file("l.csv", LABELS);
+        read_frame(&table, &ReadOptions { columns: columns.parse().unwrap(), ..options(&labels, &[]) })
+    };
+    let frame = other("ticketId,", "").unwrap();
+    assert_eq!((frame.taken_id.as_deref(), frame.joined.as_ref().unwrap().rows), (Some("ticketId"), 3));
+    assert_eq!(other("ticketId,", "id=ticketId").unwrap().taken_id, None);
+    let error = other("reference,", "").unwrap_err().to_string();
+    assert!(error.contains("other.csv: no column id") && error.contains("--columns id=NAME"), "{error}");
+    // A name that was given is meant.
+    let error = other("ticketId,", "id=uid").unwrap_err().to_string();
+    assert!(error.contains("other.csv: no column uid") && error.contains("--columns id=ticketId"), "{error}");
+}
+
+#[test]
+fn a_missing_column_of_dates_is_not_taken_for_missing_ids() {
+    let folder = Folder::new();
+    let (table, labels) = (folder.file("table.csv", TABLE), folder.file("l.csv", LABELS));
+    for key in ["date", "annotator"] {
+        let columns = format!("{key}=created").parse().unwrap();
+        let error = read_frame(&table, &ReadOptions { columns, ..options(&labels, &[]) }).unwrap_err().to_string();
+        assert!(error.contains(&format!("no column created, which {key}=created names")), "{error}");
+        assert!(error.contains(&format!("--columns {key}=NAME")) && !error.contains("annotations need"), "{error}");
+    }
 }
 
 #[test]

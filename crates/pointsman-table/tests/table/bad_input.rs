@@ -131,7 +131,16 @@ fn needed_columns_must_be_there() {
     let folder = Folder::new();
     let path = folder.file("table.csv", "prob_a,prob_b,split\n1,0,0\n");
     let error = |need| read_frame(&path, &ReadOptions { need, ..ReadOptions::default() }).unwrap_err().to_string();
-    said(&path, &error(Need::Votes), &["no votes", "votes_<class>", "columns found: prob_a, prob_b, split"]);
+    said(
+        &path,
+        &error(Need::Votes),
+        &[
+            "no votes",
+            "votes_<class>",
+            "or --annotations FILE (in Python annotations=FILE)",
+            "columns found: prob_a, prob_b, split",
+        ],
+    );
     said(&path, &error(Need::VotesOrTruth), &["no votes and no truth", "true_<class>"]);
     // Deciding needs neither, so their errors do not matter.
     let path = folder.file("table.csv", "prob_a,prob_b,votes_a,true_x\n1,0,many,7\n");

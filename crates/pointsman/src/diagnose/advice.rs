@@ -1,7 +1,7 @@
 //! The verdict of a diagnosis, in words.
 
 use super::remarks::{plain, remarks, without_flagged};
-use super::{AtLimit, Diagnosis, Estimate, Mismatch, Stopping, Worth};
+use super::{AtLimit, Diagnosis, Estimate, FlaggedAnnotators, Mismatch, Stopping, Worth};
 use crate::evaluate::rule_name;
 use crate::number::{count, counted, fixed, percent};
 use crate::partition::SPARSE_BELOW_ROWS;
@@ -63,6 +63,9 @@ pub(super) fn recommend(diagnosis: &Diagnosis) -> Recommendation {
     {
         (advice, sentence) = (Advice::UseIt, reason);
         partition = other;
+    }
+    if let Some(flagged) = diagnosis.flagged_annotators.as_ref().filter(|_| advice == Advice::UseIt) {
+        sentence = after_leaving_out(&sentence, flagged);
     }
     let remarks = remarks(diagnosis, advice, &partition);
     Recommendation { advice, sentence, partition, remarks }
@@ -153,10 +156,15 @@ fn labels_to_mend(diagnosis: &Diagnosis) -> Option<String> {
         ));
     }
     if let Some(flagged) = diagnosis.flagged_annotators.as_ref().filter(|flagged| flagged.is_material()) {
-        let flags: String = flagged.annotators.iter().map(|name| format!(" --without {}", quoted(name))).collect();
+        let (they, are) = match flagged.annotators.len() {
+            1 => ("This annotator", "Leave these labels out"),
+            _ => ("These annotators", "Leave them out"),
+        };
         return Some(format!(
-            "Correct the labels first: {}. Leave them out:{flags}.",
-            without_flagged(diagnosis, flagged)
+            "Correct the labels first: {}. {they} gave {} of the labels. {are}: {}.",
+            without_flagged(diagnosis, flagged),
+            percent(flagged.label_share),
+            options(flagged)
         ));
     }
     if let Some(stopping) = diagnosis.stopping.filter(Stopping::is_suspicious) {
@@ -171,6 +179,22 @@ fn labels_to_mend(diagnosis: &Diagnosis) -> Option<String> {
             count(found.contradicting)
         )
     })
+}
+
+/// The options that leave annotators out.
+fn options(flagged: &FlaggedAnnotators) -> String {
+    flagged.annotators.iter().map(|name| format!("--without {}", quoted(name))).collect::<Vec<_>>().join(" ")
+}
+
+/// A verdict to use it, if a few labels are to be left out before.
+fn after_leaving_out(sentence: &str, flagged: &FlaggedAnnotators) -> String {
+    let verdict = sentence.strip_prefix("Use it").unwrap_or(sentence);
+    let names = flagged.annotators.iter().take(MAX_LISTED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let more = match flagged.annotators.len().saturating_sub(MAX_LISTED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("Use it, after leaving out {names}{more} ({}){verdict}", options(flagged))
 }
 
 /// The verdict on items whose number of labels seems to depend on what the labels say.

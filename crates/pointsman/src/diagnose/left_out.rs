@@ -10,6 +10,9 @@ use crate::table::Table;
 /// The relative difference of the irreducible loss from which the labels must be corrected first.
 const MATERIAL: f64 = 0.1;
 
+/// The share of the labels from which those of annotators to leave out must be left out first.
+const MATERIAL_SHARE: f64 = 0.1;
+
 /// Annotators whose labels should be left out, and the effect on the irreducible loss.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
@@ -17,6 +20,8 @@ const MATERIAL: f64 = 0.1;
 pub struct FlaggedAnnotators {
     /// Their names, strongest evidence first.
     pub annotators: Vec<String>,
+    /// The share of all labels that they gave.
+    pub label_share: f64,
     /// The irreducible loss per query with their labels; unknown with one label per item.
     pub irreducible: Option<f64>,
     /// The irreducible loss per query without their labels.
@@ -46,6 +51,7 @@ impl FlaggedAnnotators {
         };
         Ok(Some(Self {
             annotators: check.left_out.clone(),
+            label_share: 1.0 - votes.iter().map(|&n| f64::from(n)).sum::<f64>() / annotations.total().max(1) as f64,
             irreducible: mean_irreducible(table, loss),
             irreducible_without: without,
         }))
@@ -60,12 +66,15 @@ impl FlaggedAnnotators {
         }
     }
 
-    /// Whether the irreducible loss differs by a tenth or more without their labels.
+    /// Whether they gave more than a tenth of the labels, or the irreducible loss differs by a tenth or more without their labels. Faults that
+    /// cancel in that mean do not cancel in every cell.
     #[must_use]
     pub fn is_material(&self) -> bool {
-        self.irreducible
+        let changes = self
+            .irreducible
             .zip(self.irreducible_without)
-            .is_some_and(|(with, without)| (without - with).abs() >= MATERIAL * with.abs() && without != with)
+            .is_some_and(|(with, without)| (without - with).abs() >= MATERIAL * with.abs() && without != with);
+        changes || self.label_share > MATERIAL_SHARE
     }
 }
 

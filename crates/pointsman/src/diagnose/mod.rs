@@ -33,7 +33,9 @@ use crate::table::simplex::dot;
 use crate::task::{Task, TaskSummary};
 pub use advice::{Advice, Recommendation};
 pub use agreement::{Agreement, ChangedCell, Sensitivity, copies_per_label};
-pub use annotators::{Annotations, Annotator, AnnotatorCheck, AnnotatorStatistics, NamedLabel, Suspicion};
+pub use annotators::{
+    AgreeingPair, Annotations, Annotator, AnnotatorCheck, AnnotatorStatistics, NamedLabel, Suspicion,
+};
 use correlation::correlation;
 use crossfit::{Crossfit, Plan};
 pub use enough::{Compared, Enough, LeftOut};
@@ -104,6 +106,8 @@ pub struct Diagnosis {
     pub mismatch: Option<Mismatch>,
     /// All annotators, if labels come with names.
     pub annotators: Vec<Annotator>,
+    /// Pairs of annotators who agree with each other more often than chance explains.
+    pub agreeing_pairs: Vec<AgreeingPair>,
     /// The annotators to leave out and the effect of leaving them out; none if there are none, or labels come without names.
     pub flagged_annotators: Option<FlaggedAnnotators>,
 }
@@ -172,6 +176,7 @@ pub fn diagnose_annotated(
         Some((named, check)) => FlaggedAnnotators::new(table, named, check, task.loss())?,
         None => None,
     };
+    let (annotators, agreeing_pairs) = checked.map(|(_, check)| (check.annotators, check.pairs)).unwrap_or_default();
     let mut diagnosis = Diagnosis {
         rows: table.rows(),
         rows_used: ordered.rows.rows(),
@@ -190,7 +195,8 @@ pub fn diagnose_annotated(
         unanimity: Unanimity::detect(table)?,
         agreement: Agreement::new(&ordered, &cells, &unlimited)?,
         mismatch: Mismatch::detect(table)?,
-        annotators: checked.map(|(_, check)| check.annotators).unwrap_or_default(),
+        annotators,
+        agreeing_pairs,
         flagged_annotators,
     };
     diagnosis.enough.features_left_out = left_out;

@@ -1,8 +1,8 @@
 //! Remarks beside the verdict: reasons for caution, and what to do about them.
 
 use super::annotators::Annotator;
-use super::{Advice, AtLimit, Diagnosis, FlaggedAnnotators};
-use crate::number::{fixed, percent};
+use super::{Advice, AgreeingPair, AtLimit, Diagnosis, FlaggedAnnotators};
+use crate::number::{count, fixed, percent};
 
 /// Gains that differ by less than this are equal.
 const EQUAL_GAIN: f64 = 0.01;
@@ -104,13 +104,15 @@ fn missed(limit: &AtLimit, diagnosis: &Diagnosis) -> Option<String> {
 /// them.
 pub(super) fn without_flagged(diagnosis: &Diagnosis, flagged: &FlaggedAnnotators) -> String {
     let flags = |name: &String| {
-        let flags = diagnosis.annotators.iter().find(|one| one.annotator == *name).map(|one| one.flags.join(", "));
+        let flags = diagnosis.annotators.iter().find(|one| one.annotator == *name).map(Annotator::flags_in_words);
         format!("{name} ({})", flags.unwrap_or_default())
     };
+    let is_in_pair = |name: &&String| diagnosis.agreeing_pairs.iter().any(|pair| pair.annotator == **name);
+    let others: Vec<&String> = flagged.annotators.iter().filter(|name| !is_in_pair(name)).collect();
     // Copying, or following the model, is another fault than labelling with more noise.
     let is_dependent =
         |name: &&String| diagnosis.annotators.iter().any(|one| one.annotator == **name && !one.differs_by_noise_only());
-    let (dependent, noisy): (Vec<&String>, Vec<&String>) = flagged.annotators.iter().partition(is_dependent);
+    let (dependent, noisy): (Vec<&String>, Vec<&String>) = others.into_iter().partition(|name| is_dependent(name));
     let sentence = |group: &[&String], [one, several]: [&str; 2]| {
         let names = group.iter().take(MAX_LISTED).map(|name| flags(name)).collect::<Vec<_>>().join(", ");
         let more = match group.len().saturating_sub(MAX_LISTED) {
@@ -121,11 +123,17 @@ pub(super) fn without_flagged(diagnosis: &Diagnosis, flagged: &FlaggedAnnotators
     };
     let independence = "not label independently of the others or of the model";
     let [does, do_] = [format!("does {independence}"), format!("do {independence}")];
+    let pairs = diagnosis.agreeing_pairs.iter().take(MAX_LISTED).map(pair_in_words);
+    let more_pairs = match diagnosis.agreeing_pairs.len().saturating_sub(MAX_LISTED) {
+        0 => None,
+        1 => Some("1 more pair agrees like that".to_owned()),
+        more => Some(format!("{more} more pairs agree like that")),
+    };
     let sentences = [
         sentence(&dependent, [&does, &do_]),
         sentence(&noisy, ["agrees with the others less than expected", "agree with the others less than expected"]),
     ];
-    let sentences = sentences.into_iter().flatten().collect::<Vec<_>>().join("; ");
+    let sentences = pairs.chain(more_pairs).chain(sentences.into_iter().flatten()).collect::<Vec<_>>().join("; ");
     let change = match (flagged.irreducible, flagged.irreducible_without) {
         (Some(with), Some(without)) => {
             format!(", and without these labels the irreducible loss is {}, not {}", fixed(without, 3), fixed(with, 3))
@@ -133,6 +141,22 @@ pub(super) fn without_flagged(diagnosis: &Diagnosis, flagged: &FlaggedAnnotators
         _ => String::new(),
     };
     format!("{sentences}{change}")
+}
+
+/// How often two annotators agree, how often others do, and what is known about who copied.
+fn pair_in_words(pair: &AgreeingPair) -> String {
+    let (name, colleague) = (&pair.annotator, &pair.colleague);
+    let who = if pair.has_clear_order() {
+        format!("{name} came later on {} of them", count(pair.later))
+    } else {
+        format!("who copies whom the labels do not show, and leaving out {name} is enough")
+    };
+    format!(
+        "{name} gives {colleague}’s label on {} of {} common items; other pairs agree on {} ({who})",
+        count(pair.agreed),
+        count(pair.common),
+        percent(pair.others_agree)
+    )
 }
 
 /// A number as the user wrote it, without the rounding error of a product.

@@ -187,6 +187,96 @@ fn several_bad_labellers_are_left_out_one_by_one() {
     assert_eq!(AnnotatorCheck::new(&crate::world::table(3, &probs, &votes), &other).unwrap(), check);
 }
 
+/// Items of two classes that `annotators` label, three per item, with the same share of ambiguous items; the last annotator repeats the first
+/// one's label where that is given, before it if `after` is false.
+fn copied_by_the_last(annotators: usize, items: usize, after: bool, k: usize) -> (Table, Annotations) {
+    let mut rng = Rng::new(19);
+    let (mut probs, mut votes, mut rows) = (Vec::new(), Vec::new(), Vec::new());
+    let mut order: Vec<usize> = (0..annotators).collect();
+    for _ in 0..items {
+        let first = 0.1 + 0.8 * rng.uniform();
+        let p = vec![first, 1.0 - first];
+        rng.shuffle(&mut order);
+        let mut team: Vec<usize> = order[..k].to_vec();
+        let last = annotators - 1;
+        if team.contains(&0) && team.contains(&last) && after {
+            team.retain(|&who| who != last);
+            team.push(last);
+        }
+        let mut given = vec![0; annotators];
+        team.iter().for_each(|&who| given[who] = u32::from(rng.uniform() > p[0]));
+        if team.contains(&0) {
+            given[last] = given[0];
+        }
+        let mut counts = vec![0, 0];
+        team.iter().for_each(|&who| counts[given[who] as usize] += 1);
+        probs.push(p);
+        votes.push(counts);
+        rows.push(team.iter().map(|&who| (who as u32, given[who])).collect::<Vec<_>>());
+    }
+    let names = (0..annotators).map(|who| format!("a{who:02}"));
+    (table(2, &probs, &votes), Annotations::new(names, rows).unwrap())
+}
+
+#[test]
+fn a_copier_of_one_colleague_is_named_with_the_colleague() {
+    let (table, annotations) = copied_by_the_last(8, 1500, true, 3);
+    let check = AnnotatorCheck::new(&table, &annotations).unwrap();
+    let [pair] = check.pairs.as_slice() else { panic!("{:?}", check.pairs) };
+    assert_eq!((pair.annotator.as_str(), pair.colleague.as_str()), ("a07", "a00"));
+    let is_common = |row: &usize| {
+        let has = |who: u32| annotations.labels(*row).iter().any(|label| label.annotator == who);
+        has(0) && has(7)
+    };
+    let common = (0..table.rows()).filter(is_common).count();
+    assert_eq!((pair.common, pair.agreed, pair.later), (common, common, common));
+    assert!(pair.has_clear_order() && (0.5..0.75).contains(&pair.others_agree), "{pair:?}");
+    assert_eq!(check.left_out, ["a07"]);
+    assert_eq!(check.annotators[7].flags[0], "agrees-with-a00");
+    assert!(check.annotators[7].flags_in_words().contains("gives a00’s label"), "{:?}", check.annotators[7]);
+    assert!(check.annotators[0].flags.iter().all(|flag| !flag.starts_with("agrees-with")));
+    assert!(!check.annotators[7].differs_by_noise_only());
+}
+
+#[test]
+fn without_an_order_the_one_with_fewer_labels_is_left_out() {
+    let (table, annotations) = copied_by_the_last(8, 1500, false, 3);
+    let check = AnnotatorCheck::new(&table, &annotations).unwrap();
+    let [pair] = check.pairs.as_slice() else { panic!("{:?}", check.pairs) };
+    let labels = |who: usize| check.annotators[who].votes;
+    assert!(!pair.has_clear_order(), "{pair:?}");
+    let fewer = if labels(7) <= labels(0) { "a07" } else { "a00" };
+    assert_eq!((pair.annotator.as_str(), check.left_out[0].as_str()), (fewer, fewer));
+}
+
+/// Two labels that agree on every item cannot be compared with others of the same item, so items of similar prediction are used.
+#[test]
+fn copies_are_found_where_items_have_two_labels() {
+    let (table, annotations) = copied_by_the_last(6, 1500, true, 2);
+    let check = AnnotatorCheck::new(&table, &annotations).unwrap();
+    assert_eq!(check.left_out, ["a05"], "{:?}", check.pairs);
+    assert_eq!(check.pairs[0].colleague, "a00");
+}
+
+/// Of three annotators, two who agree look the same as a third who errs.
+#[test]
+fn pairs_of_three_annotators_are_not_tested() {
+    let (table, annotations) = copied_by_the_last(3, 1500, true, 3);
+    assert_eq!(AnnotatorCheck::new(&table, &annotations).unwrap().pairs, []);
+}
+
+#[test]
+fn an_annotator_who_gives_one_label_is_described_by_it() {
+    let mut rng = Rng::new(20);
+    let labeller = |who| if who == 2 { Labeller::Constant } else { Labeller::Honest };
+    let (table, annotations) = labelled_by(&mut rng, 10, 200, 4, labeller);
+    let check = AnnotatorCheck::new(&table, &annotations).unwrap();
+    let one = &check.annotators[2];
+    assert_eq!(one.only_class.as_deref(), Some(table.classes()[0].as_str()));
+    assert_eq!(one.flags_in_words(), format!("says {} on all {} labels", table.classes()[0], one.votes));
+    assert!(check.annotators[3].only_class.is_none());
+}
+
 #[test]
 fn inconsistent_annotations_are_refused() {
     let refused = |names: &[&str], labels: Vec<(u32, u32)>, part: &str| {

@@ -55,6 +55,7 @@ mod reproduction {
     mod budget_plans;
     mod caps;
     mod comparison;
+    mod copied_colleagues;
     mod corrections;
     mod diagnosis_limits;
     mod estimator_choice;

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use pointsman::Diagnosis;
 use pointsman::diagnose::Annotator;
-use pointsman_report::{annotators_answer, flags_in_words, sparse_cells};
+use pointsman_report::{annotators_answer, sparse_cells};
 
 use super::between;
 use crate::render::number::{count, counted, decimals, fixed, maybe, percent};
@@ -180,7 +180,7 @@ fn print_annotators(out: &mut impl Write, diagnosis: &Diagnosis) -> io::Result<(
             (maybe(one.agreement_standard_error, 3), DIM),
             (maybe(one.follows, 3), PLAIN),
             (maybe(one.model, 3), PLAIN),
-            (flags_in_words(one), WARN),
+            (one.flags_in_words(), WARN),
         ]);
     }
     grid.write(&mut *out)?;

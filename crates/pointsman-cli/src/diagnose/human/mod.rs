@@ -8,7 +8,7 @@ use std::path::Path;
 
 use pointsman::diagnose::{Advice, Estimate};
 use pointsman::{Diagnosis, Task};
-use pointsman_report::{DiagnosisReport, calibration_answer, replace_flags};
+use pointsman_report::{DiagnosisReport, calibration_answer};
 
 use crate::args::DiagnoseArgs;
 use crate::flags::shell_quoted;
@@ -43,10 +43,10 @@ pub(super) fn print(args: &DiagnoseArgs, task: &Task, report: &DiagnosisReport, 
         Advice::MendLabels => BAD,
         _ => BOLD,
     };
-    let sentence = replace_flags(diagnosis, &diagnosis.verdict.sentence);
+    let sentence = &diagnosis.verdict.sentence;
     paragraph(&mut out, 0, &format!("{style}{sentence}{style:#}"))?;
     for remark in &diagnosis.verdict.remarks {
-        hanging(&mut out, 2, 4, &format!("• {}", replace_flags(diagnosis, remark)))?;
+        hanging(&mut out, 2, 4, &format!("• {}", remark))?;
     }
     words::policy::print_perfect_oracles(&mut out, task)?;
     worth::print(&mut out, diagnosis)?;

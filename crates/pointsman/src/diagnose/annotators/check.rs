@@ -1,8 +1,10 @@
 //! Which annotators' labels should be left out.
 
+use super::pairs::{AgreeingPair, SuspectedPair, suspected_pairs};
 use super::statistics::{AnnotatorStatistics, Suspicion, TOLERANCE};
 use super::{Annotations, NamedLabel};
 use crate::error::{Error, Result, TableError, ValueError};
+use crate::number::count;
 use crate::parallel::prelude::*;
 use crate::table::Table;
 
@@ -14,6 +16,12 @@ const MAX_EXPECTED_FALSE_ALARMS: f64 = 1.0;
 
 /// Classes with a smaller share of the labels have no statistic of their own.
 const MIN_CLASS_SHARE: f64 = 0.05;
+
+/// The smallest number of labels from which it is reported that all of them name one class.
+const MIN_LABELS_OF_ONE_CLASS: usize = 10;
+
+/// The start of the flag of an annotator who agrees with one colleague too often.
+const AGREES_WITH: &str = "agrees-with-";
 
 /// One annotator compared with the others on the same items. The three means have expectation zero if all labels of an item are independent
 /// draws from one law.
@@ -35,8 +43,10 @@ pub struct Annotator {
     pub follows: Option<f64>,
     /// The excess of labels that are the model's top class over the labels of others; unknown if always alone.
     pub model: Option<f64>,
-    /// Significant deviations: `agreement-low`, `agreement-high`, `follows-high`, `model-high`, `class-<name>-high`,
-    /// `class-<name>-low`.
+    /// The class that all labels name, if there are at least ten.
+    pub only_class: Option<String>,
+    /// Significant deviations: `agrees-with-<name>`, `agreement-low`, `agreement-high`, `follows-high`, `model-high`,
+    /// `class-<name>-high`, `class-<name>-low`.
     pub flags: Vec<String>,
 }
 
@@ -51,8 +61,36 @@ impl Annotator {
     /// Whether the annotator agrees with the others less than expected and nothing shows dependence on a label before or on the model.
     #[must_use]
     pub fn differs_by_noise_only(&self) -> bool {
-        let is_dependence = |flag: &String| ["agreement-high", "follows-high", "model-high"].contains(&flag.as_str());
+        let is_dependence = |flag: &String| {
+            flag.starts_with(AGREES_WITH) || ["agreement-high", "follows-high", "model-high"].contains(&flag.as_str())
+        };
         self.flags.iter().any(|flag| flag == "agreement-low") && !self.flags.iter().any(is_dependence)
+    }
+
+    /// The significant deviations in words: `follows the label before`.
+    #[must_use]
+    pub fn flags_in_words(&self) -> String {
+        // Whoever always gives the same label differs from the others in every other way too.
+        if let Some(class) = &self.only_class
+            && self.flags.contains(&format!("class-{class}-high"))
+        {
+            return format!("says {class} on all {} labels", count(self.votes));
+        }
+        let in_words = |flag: &String| match flag.as_str() {
+            "agreement-low" => "agrees less with the others than they do among themselves".to_owned(),
+            "agreement-high" => "agrees more with the others than they do among themselves".to_owned(),
+            "follows-high" => "follows the label before".to_owned(),
+            "model-high" => "names the model’s top class more often than others".to_owned(),
+            other => match other.strip_prefix("class-").and_then(|class| class.rsplit_once('-')) {
+                Some((class, "high")) => format!("says {class} more often than others"),
+                Some((class, "low")) => format!("says {class} less often than others"),
+                _ => match other.strip_prefix(AGREES_WITH) {
+                    Some(colleague) => format!("gives {colleague}’s label more often than chance explains"),
+                    None => other.to_owned(),
+                },
+            },
+        };
+        self.flags.iter().map(in_words).collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -64,6 +102,8 @@ pub struct AnnotatorCheck {
     pub annotators: Vec<Annotator>,
     /// The names of those to leave out, strongest evidence first. An annotator who only agrees too much is not left out.
     pub left_out: Vec<String>,
+    /// Pairs who agree with each other more often than chance explains; the first of each is left out.
+    pub pairs: Vec<AgreeingPair>,
 }
 
 /// One annotator's statistics, and each suspicion with the logarithm of its e-value.
@@ -74,8 +114,8 @@ struct Examined {
 
 impl AnnotatorCheck {
     /// Examines the annotators of a table's labels. An annotator who does not label independently also distorts the comparison of the
-    /// others. So the one with the strongest evidence is left out and the rest are examined again, until nobody is suspected. Each annotator
-    /// is reported as last examined.
+    /// others. So the one with the strongest evidence is left out and the rest are examined again, until nobody is suspected. Of a pair who
+    /// agree too often, one is left out. Each annotator is reported as last examined.
     ///
     /// # Errors
     /// If the annotations are not those of the table's rows and classes.
@@ -90,11 +130,13 @@ impl AnnotatorCheck {
         if let Some((row, label)) = labels.find(|(_, label)| *label >= classes.len()) {
             return Err(Error::value(row, "label", ValueError::Label { label, classes: classes.len() }));
         }
-        let top_classes: Vec<u32> = (0..table.rows()).map(|row| table.peak(row).class).collect();
-        Ok(Self::examine(annotations, &top_classes, classes))
+        let peak = |row: usize| (table.peak(row).class, table.peak(row).confidence);
+        Ok(Self::examine(annotations, &(0..table.rows()).map(peak).collect::<Vec<_>>(), classes))
     }
 
-    fn examine(annotations: &Annotations, top_classes: &[u32], classes: &[String]) -> Self {
+    /// Examines the annotators of rows with these top classes and confidences.
+    fn examine(annotations: &Annotations, predictions: &[(u32, f64)], classes: &[String]) -> Self {
+        let top_classes: Vec<u32> = predictions.iter().map(|(class, _)| *class).collect();
         let names = annotations.names();
         let common = common_classes(&annotations.labels, classes.len());
         // Four tests, and two per class.
@@ -102,14 +144,14 @@ impl AnnotatorCheck {
         let threshold =
             (tests * (1.0 / MAX_FALSE_ALARM_PROBABILITY).max(names.len() as f64 / MAX_EXPECTED_FALSE_ALARMS)).ln();
         let mut is_left_out = vec![false; names.len()];
-        let mut found = Self { annotators: Vec::new(), left_out: Vec::new() };
+        let mut found = Self { annotators: Vec::new(), left_out: Vec::new(), pairs: Vec::new() };
         let mut last: Vec<Option<Annotator>> = vec![None; names.len()];
         loop {
             let kept = annotations.without(&is_left_out);
             let places = kept.by_annotator();
             let examine = |annotator: usize| {
                 let own = places[annotator].iter().copied();
-                let statistics = AnnotatorStatistics::from_places(&kept, own, top_classes, &common);
+                let statistics = AnnotatorStatistics::from_places(&kept, own, &top_classes, &common);
                 let mut suspicions = statistics.ln_e_values();
                 suspicions.retain(|(_, evidence)| *evidence >= threshold);
                 Examined { statistics, suspicions }
@@ -117,12 +159,37 @@ impl AnnotatorCheck {
             let present: Vec<usize> = (0..names.len()).filter(|&annotator| !is_left_out[annotator]).collect();
             let examined: Vec<Examined> = present.par_iter().map(|&annotator| examine(annotator)).collect();
             for (&annotator, result) in present.iter().zip(&examined) {
-                last[annotator] = Some(result.report(&names[annotator], places[annotator].len(), classes, threshold));
+                let only_class = only_class(&kept, &places[annotator]).map(|class| classes[class as usize].clone());
+                let report = result.report(&names[annotator], places[annotator].len(), classes, threshold);
+                last[annotator] = Some(Annotator { only_class, ..report });
             }
-            // Ties go to the first name in alphabetical order.
+            // Ties go to the first name in alphabetical order, and to single annotators.
             let worst =
                 present.iter().zip(&examined).filter_map(|(&annotator, result)| Some((annotator, result.evidence()?)));
-            let Some((worst, _)) = worst.reduce(|a, b| if b.1 > a.1 { b } else { a }) else { break };
+            let worst = worst.reduce(|a, b| if b.1 > a.1 { b } else { a });
+            let excess = worst.map_or(0.0, |(_, evidence)| evidence - threshold);
+            let pairs = suspected_pairs(&kept, &places, predictions).into_iter().filter(|pair| pair.excess > excess);
+            let pair = pairs.reduce(|a, b| if b.excess > a.excess { b } else { a });
+            let of = |annotator: usize| present.binary_search(&annotator).ok().map(|place| &examined[place]);
+            let explained =
+                |pair: &SuspectedPair| pair.pair.into_iter().find(|&one| of(one).is_some_and(|own| own.explains(pair)));
+            let (worst, pair) = match (pair, worst) {
+                (Some(pair), _) => match explained(&pair) {
+                    Some(one) => (one, None),
+                    None => {
+                        let follows = |annotator: usize| of(annotator).is_some_and(Examined::follows);
+                        (pair.left_out(follows, |annotator| places[annotator].len()), Some(pair))
+                    }
+                },
+                (None, Some((worst, _))) => (worst, None),
+                (None, None) => break,
+            };
+            if let Some(pair) = pair {
+                let pair = pair.with_names(worst, names);
+                let flag = format!("{AGREES_WITH}{}", pair.colleague);
+                last[worst].iter_mut().for_each(|one| one.flags.insert(0, flag.clone()));
+                found.pairs.push(pair);
+            }
             is_left_out[worst] = true;
             found.left_out.push(names[worst].clone());
         }
@@ -138,6 +205,22 @@ impl Examined {
         self.suspicions.iter().filter(counts).map(|(_, evidence)| *evidence).reduce(f64::max)
     }
 
+    /// Whether the label before is repeated.
+    fn follows(&self) -> bool {
+        self.suspicions.iter().any(|(suspicion, _)| *suspicion == Suspicion::FollowsHigh)
+    }
+
+    /// Whether a suspicion of this annotator explains why a pair agrees: both name the model's class or a class of their own, or this one
+    /// repeats whatever label is before more often than the colleague's.
+    fn explains(&self, pair: &SuspectedPair) -> bool {
+        let follows =
+            self.follows() && mean(&self.statistics.follows).is_some_and(|mean| mean > pair.excess_agreement());
+        let is_of_own = |(suspicion, _): &(Suspicion, f64)| {
+            matches!(suspicion, Suspicion::ModelHigh | Suspicion::ClassHigh(_) | Suspicion::ClassLow(_))
+        };
+        follows || self.suspicions.iter().any(is_of_own)
+    }
+
     fn report(&self, name: &str, votes: usize, classes: &[String], threshold: f64) -> Annotator {
         let agreement = &self.statistics.agreement;
         let deviation = standard_deviation(agreement);
@@ -150,9 +233,17 @@ impl Examined {
                 .and_then(|deviation| smallest_shown_difference(deviation, agreement.len(), threshold)),
             follows: mean(&self.statistics.follows),
             model: mean(&self.statistics.model),
+            only_class: None,
             flags: self.suspicions.iter().map(|(suspicion, _)| suspicion.name(classes)).collect(),
         }
     }
+}
+
+/// The class that all of an annotator's labels name; `None` with few labels.
+fn only_class(annotations: &Annotations, places: &[(usize, usize)]) -> Option<u32> {
+    let mut classes = places.iter().map(|&(row, place)| annotations.labels(row)[place].class);
+    let first = classes.next().filter(|_| places.len() >= MIN_LABELS_OF_ONE_CLASS)?;
+    classes.all(|class| class == first).then_some(first)
 }
 
 /// The classes with at least [`MIN_CLASS_SHARE`] of all labels.

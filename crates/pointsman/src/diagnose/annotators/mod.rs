@@ -1,10 +1,12 @@
 //! Labels with annotators, and tests of whether each annotator labels independently of the others.
 
 mod check;
+mod pairs;
 mod statistics;
 
 use crate::error::{Error, Result, TableError, ValueError};
 pub use check::{Annotator, AnnotatorCheck};
+pub use pairs::AgreeingPair;
 pub use statistics::{AnnotatorStatistics, Suspicion};
 
 /// One label of an item.
@@ -78,6 +80,11 @@ impl Annotations {
     #[must_use]
     pub fn rows(&self) -> usize {
         self.starts.len() - 1
+    }
+
+    /// The number of labels of all rows.
+    pub(super) fn total(&self) -> usize {
+        self.labels.len()
     }
 
     /// The annotators' names, in alphabetical order.
