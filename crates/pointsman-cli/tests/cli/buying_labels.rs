@@ -281,6 +281,30 @@ fn plans_say_how_worth_is_biased() {
     }
 }
 
+/// The labels of both lists come into one router: first those on its items, then the new ones.
+#[test]
+fn commands_of_both_lists_keep_all_labels() {
+    let (folder, _) = first_round();
+    let path = folder.path();
+    let mut both = 0;
+    for most in [300, 900, 2500, 6000] {
+        let plan = format!("plan router.safetensors {TASK} --max-labels-per-item 6 --max-labels {most} --items");
+        let present = line(path, &format!("{plan} items.csv --annotations labels.csv")).ok().words().replace("\\ ", "");
+        let new = line(path, &format!("{plan} pool.csv")).ok().words().replace("\\ ", "");
+        if !present.contains("pointsman calibrate") || !new.contains("pointsman calibrate") {
+            continue;
+        }
+        both += 1;
+        assert!(
+            present.contains("-o more.safetensors") && present.contains("added afterwards, to more.saf"),
+            "{present}"
+        );
+        assert!(new.contains("First calibrate again"), "{new}");
+        assert!(new.contains("--add-to more.safetensors -o more-2.safetensors"), "{new}");
+    }
+    assert!(both > 0);
+}
+
 #[test]
 fn new_items_get_no_more_labels_than_an_item_may_get() {
     let (folder, _) = first_round();
