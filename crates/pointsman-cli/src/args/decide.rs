@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum, ValueHint};
 use pointsman_table::Format;
 
 use super::task::TASK_HELP;
-use super::values::{CapArg, confidence, label_price, query_count};
+use super::values::{CapArg, confidence, label_price, labels_per_item, query_count};
 use super::{TableArgs, TaskArgs, VotesArgs};
 use crate::suggest::{self, suggest};
 
@@ -146,7 +146,7 @@ pub(crate) struct PlanArgs {
     /// The confidence with which a certain action is the best of its cell
     #[arg(long, value_name = "C", default_value_t = 0.95, value_parser = confidence, allow_negative_numbers = true)]
     pub(crate) confidence: f64,
-    /// What one label costs, in the unit of the task's prices
+    /// What one label costs, in the unit of the loss, as the task's prices; to plan in money, use a cost matrix ("Choosing prices" in the book)
     #[arg(long, value_name = "X", value_parser = label_price, allow_negative_numbers = true)]
     pub(crate) label_price: Option<f64>,
     /// The number of queries within which labels must pay for themselves, as in 1000000 or 1M
@@ -159,9 +159,9 @@ pub(crate) struct PlanArgs {
     #[arg(long, value_name = "X", value_parser = label_price, allow_negative_numbers = true,
           conflicts_with = "max_labels")]
     pub(crate) spend: Option<f64>,
-    /// The largest number of labels that one item may get in all [default: the number of annotators if --annotations names them,
+    /// The largest number of labels that one item may get in all, a new one too [default: the number of annotators if --annotations names them,
     /// otherwise any]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = labels_per_item)]
     pub(crate) max_labels_per_item: Option<usize>,
     /// Recommend no other labels than these [default: new items and more labels on the router's items, in each cell the cheaper ones]
     #[arg(long, value_name = "WHICH")]

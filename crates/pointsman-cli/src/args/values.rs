@@ -90,6 +90,15 @@ pub(super) fn first_labels(text: &str) -> Result<NonZeroU32, String> {
     text.parse().map_err(|_| "keep a whole number of labels, at least 1 and better 2 or more".into())
 }
 
+/// The largest number of labels of one item.
+pub(super) fn labels_per_item(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("items without labels show nothing; give 2 or more".into()),
+        Ok(labels) => Ok(labels),
+        Err(_) => Err("give a whole number of labels, 2 or more".into()),
+    }
+}
+
 /// The message on text that is not a number: it corrects a decimal comma, else it is `advice`.
 fn not_a_number(text: &str, advice: &str) -> String {
     match with_decimal_point(text) {

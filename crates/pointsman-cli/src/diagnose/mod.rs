@@ -92,7 +92,7 @@ fn next_step(args: &DiagnoseArgs, diagnosis: &Diagnosis) -> Option<NextStep> {
         Advice::MoreData if has_choice => {
             let cells = if is_certain_to_have_cells { named.as_str() } else { " --certifiable" };
             Some(NextStep {
-                remark: "Next, see which labels would decide it:".to_owned(),
+                remark: "Next, see which labels would make single actions certain:".to_owned(),
                 commands: vec![calibrate(cells), format!("pointsman plan router.safetensors{task}")],
             })
         }

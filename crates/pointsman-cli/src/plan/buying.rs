@@ -46,11 +46,22 @@ impl<'a> Buying<'a> {
 
     /// The labels that are worth their price, or the best within the largest number; `None` without a price and traffic, or such a number.
     pub(super) fn purchase(&self, found: &Plan) -> Option<Purchase> {
-        let ((price, queries), can_be_bought) = (self.prices(), |offer: &Offer| self.can_be_bought(offer));
         match self.most_labels() {
-            Some(most) => Some(found.purchase_within(most, price, queries, can_be_bought)),
-            None => self.is_priced().then(|| found.purchase_of(price, queries, can_be_bought)),
+            Some(most) => Some(self.purchase_of_at_most(found, most)),
+            None => self.is_priced().then(|| self.purchase_without_limit(found)),
         }
+    }
+
+    /// The labels that are expected to save most among at most `most` of those that are worth their price, if that is known.
+    pub(super) fn purchase_of_at_most(&self, found: &Plan, most: usize) -> Purchase {
+        let (price, queries) = self.prices();
+        found.purchase_within(most, price, queries, |offer| self.can_be_bought(offer))
+    }
+
+    /// The labels that are worth their price, whatever the largest number of labels.
+    pub(super) fn purchase_without_limit(&self, found: &Plan) -> Purchase {
+        let (price, queries) = self.prices();
+        found.purchase_of(price, queries, |offer| self.can_be_bought(offer))
     }
 
     /// The labels to ask for in a cell if their price is unknown, with the number by either way if both kinds can be bought.

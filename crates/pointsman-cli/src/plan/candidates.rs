@@ -7,7 +7,7 @@ use anyhow::bail;
 use pointsman::Router;
 use pointsman_table::{Frame, Need};
 
-use crate::args::PlanArgs;
+use crate::args::{OnlyLabels, PlanArgs};
 use crate::render::number::{count, counted};
 use crate::render::{self, warn_all};
 use crate::{errors, input, words};
@@ -53,8 +53,7 @@ impl Candidates {
         let common = router.rows_in_common(&frame.table).into_iter().filter(|is_common| *is_common).count();
         let rows_elsewhere = router.rows().rows().saturating_sub(common);
         let unlabelled = frame.joined.as_ref().map_or(0, |joined| joined.not_annotated.count);
-        // A calibration table has the router's rows, and few of its items have no labels. Other tables are asked for new items.
-        if unlabelled > 0 && (rows_elsewhere > 0 || unlabelled > labelled) {
+        if asks_for_new_items(args.only, Annotated { labelled, unlabelled, common, rows_elsewhere }) {
             if input::is_stream(path) {
                 bail!("--items -: a table in which some items have no labels is read twice: give it as a file");
             }
@@ -106,6 +105,27 @@ impl Candidates {
         }
         let labelled = annotated + known;
         Ok(Self { frame, have_votes: false, labelled, not_of_router: 0, rows_elsewhere: 0, annotators: None })
+    }
+}
+
+/// The numbers of rows of a table, some of which have labels, and of those of the router that it does not have.
+struct Annotated {
+    labelled: usize,
+    unlabelled: usize,
+    /// The labelled rows that are the router's.
+    common: usize,
+    rows_elsewhere: usize,
+}
+
+/// Whether a table in which some items have labels is asked for new items. A calibration table has the router's rows, or most of them if rows
+/// were added later, and few of its items have no labels.
+fn asks_for_new_items(only: Option<OnlyLabels>, rows: Annotated) -> bool {
+    let Annotated { labelled, unlabelled, common, rows_elsewhere } = rows;
+    let is_calibration_table = unlabelled <= labelled && (rows_elsewhere == 0 || common > unlabelled);
+    match only {
+        Some(OnlyLabels::PresentItems) => false,
+        Some(OnlyLabels::NewItems) => unlabelled > 0,
+        None => unlabelled > 0 && !is_calibration_table,
     }
 }
 

@@ -83,7 +83,7 @@ fn print_cells(out: &mut impl Write, router: &Router, found: &Plan, buying: Buyi
     let (worth, at_stake) = (digits(|plan| plan.worth), digits(|plan| plan.at_stake));
     let margin = decimals(found.cells.iter().filter_map(|plan| plan.margin)).min(4);
     let mut grid = Grid::new().number("cell").text("name").number("share").text("action").text("rival");
-    grid = grid.numbers(["margin", "worth", "± s.e.", "at stake"]);
+    grid = grid.numbers(["margin over rival", "worth", "± s.e.", "at stake"]);
     grid = grid.numbers(["labels per item", "more items"]).number("labels").text("then");
     for plan in ranked(found, buying) {
         let offer = buying.asked(plan);
@@ -125,12 +125,18 @@ fn rounded(x: f64, decimals: usize) -> String {
 }
 
 fn print_legend(out: &mut impl Write, found: &Plan, unit: &str, buying: Buying<'_>) -> io::Result<()> {
-    const TEXT_COLUMN: usize = 19;
+    const TEXT_COLUMN: usize = 21;
     let mut line =
         |name: &str, text: &str| entry(&mut *out, TEXT_COLUMN, &format!("{DIM}{name}"), &format!("{text}{DIM:#}"));
     line("share", "of traffic like the calibration rows")?;
-    line("rival", "the action that might be better")?;
-    line("margin", &format!("by how much less per query the action is estimated to cost than the rival, in {unit}"))?;
+    line(
+        "rival",
+        "the action that these labels can least exclude: at worst it is better by most; not always the runner-up of show",
+    )?;
+    line(
+        "margin over rival",
+        &format!("by how much less per query the action is estimated to cost than the rival, in {unit}"),
+    )?;
     line("worth", &format!("what the labels are expected to save per thousand queries, in {unit}"))?;
     line("± s.e.", "its standard error: labels save nothing unless they change the action")?;
     line("at stake", &format!("the most that the action may cost above the best per thousand queries, in {unit}"))?;
@@ -148,7 +154,10 @@ fn print_legend(out: &mut impl Write, found: &Plan, unit: &str, buying: Buying<'
         None => true,
     };
     if found.cells.iter().any(|plan| plan.margin.is_none() || has_dash(plan)) {
-        line("–", "no reasonable number in this way; for margin: unknown, for worth: no saving is expected")?;
+        line(
+            "–",
+            "no reasonable number in this way; for margin over rival: unknown, for worth: no saving is expected",
+        )?;
     }
     let (labels, times) = (Plan::MOST_LABELS, Plan::MOST_TIMES);
     let limits = format!(
@@ -201,17 +210,18 @@ fn advice_to_begin(found: &Plan, first: &FirstCells, unit: &str, args: &PlanArgs
     );
     let begin = match first.is_distinct() {
         true => format!("Begin with {cells}: about {labels}, worth {worth}."),
-        false => format!("The best labels, if you buy them anyway: about {labels} in {cells}, worth {worth}."),
+        false => format!("A first step, if you buy them anyway: about {labels} in {cells}, worth {worth}."),
     };
-    let pays = match args.label_price.and_then(|price| Some((first.price(price), first.pays_after(price)?))) {
-        Some((price, queries)) => format!(
-            " These labels cost {} and have paid for themselves after {}; with --traffic N, plan says whether that is worth it.",
-            short(price),
+    let pays = match args.label_price.and_then(|price| first.pays_after(price)) {
+        Some(queries) => format!(
+            " These labels{} and have paid for themselves after {}; with --traffic N, plan says whether that is worth it.",
+            cost_in_words(first.labels, args, unit),
             queries_in_words(queries)
         ),
         None => unpriced_in_words(args).to_owned(),
     };
-    begin + &uncertain_in_words(found, &first.cells, buying) + &pays
+    let asked = found.asked_of(|offer| buying.can_be_bought(offer) && first.cells.contains(&offer.cell));
+    begin + &pool_in_words(found, &asked) + &uncertain_in_words(found, &first.cells, buying) + &pays
 }
 
 /// An expected saving with its standard error.
@@ -276,13 +286,14 @@ fn advice_within(
         true => format!("Best within {most}: {list}."),
         false => format!("The best within {most}, if you buy them anyway: {list}."),
     };
-    let cost =
-        args.label_price.map_or(String::new(), |price| format!(" cost {} and", short(price * bought.labels as f64)));
+    let cost = cost_in_words(bought.labels, args, unit);
+    let cost = if cost.is_empty() { cost } else { format!("{cost} and") };
     let per = args.traffic.map_or("per thousand queries".to_owned(), over_queries);
     format!(
-        "{best} They{cost} are expected to save {} {unit} {per}{}.{}{}{}",
+        "{best} They{cost} are expected to save {} {unit} {per}{}.{}{}{}{}",
         saving_in_words(bought.saving, bought.saving_error),
         distinction_in_words(bought.saving, bought.saving_error),
+        pool_in_words(found, &bought.offers),
         uncertain_in_words(found, &bought.cells, buying),
         unpriced_in_words(args),
         annotators_in_words(&ways, args)
@@ -311,20 +322,48 @@ fn advice_on_purchase(
     }
     let (ways, list) = ways_in_words((router, found), bought);
     let rest = if within.is_empty() { "; the rest is not worth it" } else { "" };
+    let verdict = match bought.is_distinct() {
+        true => format!("Worth buying{within}"),
+        false => format!("Pays in expectation{within}, but uncertain"),
+    };
     format!(
-        "Worth buying{within}: {list}. They cost {} and are expected to save {} {unit} {over}{}{rest}.{}{}{}",
-        short(bought.cost),
+        "{verdict}: {list}. They{} and are expected to save {} {unit} {over}{}{rest}.{}{}{}{}",
+        cost_in_words(bought.labels, args, unit),
         saving_in_words(bought.saving, bought.saving_error),
         distinction_in_words(bought.saving, bought.saving_error),
+        pool_in_words(found, &bought.offers),
         fewer_in_words(found, bought, buying),
         uncertain_in_words(found, &bought.cells, buying),
         annotators_in_words(&ways, args)
     )
 }
 
+/// The cost of some labels with its unit, as in " cost 112.7 Brier points (11,272 × 0.01)"; empty if their price is unknown.
+pub(super) fn cost_in_words(labels: usize, args: &PlanArgs, unit: &str) -> String {
+    args.label_price.map_or(String::new(), |price| {
+        let product = format!("{} × {}", count(labels), plain(price));
+        format!(" cost {} {unit} ({product})", short(price * labels as f64))
+    })
+}
+
+/// The size of a pool in which the new items of some offers are likely to be found; empty if there are none.
+pub(super) fn pool_in_words(found: &Plan, offers: &[Offer]) -> String {
+    let size = |offer: &Offer| {
+        let share = found.cells.iter().find(|plan| plan.cell == offer.cell)?.share;
+        Some(offer.more_items? as f64 / share)
+    };
+    let largest = offers.iter().filter_map(size).fold(0.0, f64::max);
+    match largest > 0.0 {
+        true => format!(" The new items take a pool of {} items like your traffic.", about(largest)),
+        false => String::new(),
+    }
+}
+
 /// What to buy in each cell, and in words.
 fn ways_in_words((router, found): (&Router, &Plan), bought: &Purchase) -> (Vec<Way>, String) {
-    let ways: Vec<Way> = bought.offers.iter().map(|offer| Way::new(offer, found, router)).collect();
+    let mut offers: Vec<&Offer> = bought.offers.iter().collect();
+    offers.sort_by_key(|offer| offer.cell);
+    let ways: Vec<Way> = offers.into_iter().map(|offer| Way::new(offer, found, router)).collect();
     let each = ways.iter().map(Way::in_words).collect::<Vec<_>>().join("; ");
     (ways, format!("{} ({each})", counted(bought.labels, "label", "labels")))
 }
@@ -344,15 +383,21 @@ fn annotators_in_words(ways: &[Way], args: &PlanArgs) -> String {
     }
 }
 
-/// Why a purchase has fewer labels than the table lists for its cells; empty if it has not.
-fn fewer_in_words(found: &Plan, bought: &Purchase, buying: Buying<'_>) -> &'static str {
+/// Why a purchase has fewer labels than are worth buying, or than the table lists for its cells; empty if it has not.
+fn fewer_in_words(found: &Plan, bought: &Purchase, buying: Buying<'_>) -> String {
+    let unlimited = buying.purchase_without_limit(found).labels;
+    if buying.most_labels().is_some() && unlimited > bought.labels {
+        let labels = counted(unlimited, "label", "labels");
+        return format!(" The limit ends here: without it {labels} would be worth buying.");
+    }
     let listed = found.asked_of(|offer| buying.can_be_bought(offer));
     let is_fewer = |offer: &Offer| listed.iter().any(|all| all.cell == offer.cell && offer.labels < all.labels);
     match bought.offers.iter().any(is_fewer) {
         true => {
             " Where the table below lists more labels for a cell, buy only these: each further label costs more than it is expected to save."
+                .to_owned()
         }
-        false => "",
+        false => String::new(),
     }
 }
 
@@ -363,12 +408,19 @@ fn queries_in_words(queries: f64) -> String {
     if queries > MAX_SHOWN {
         return format!("more than {} queries", count(MAX_SHOWN as usize));
     }
-    let unit = 10_f64.powf((queries.max(1.0).log10().floor() - 1.0).max(0.0));
-    format!("about {} queries", count(((queries / unit).ceil() * unit) as usize))
+    format!("{} queries", about(queries))
 }
 
-/// Cells by their numbers.
+/// A number, rounded up to two digits.
+fn about(number: f64) -> String {
+    let unit = 10_f64.powf((number.max(1.0).log10().floor() - 1.0).max(0.0));
+    format!("about {}", count(((number / unit).ceil() * unit) as usize))
+}
+
+/// Cells by their numbers, in ascending order.
 pub(super) fn cells_in_words(cells: &[CellId]) -> String {
+    let mut cells = cells.to_vec();
+    cells.sort();
     let which: Vec<String> = cells.iter().map(ToString::to_string).collect();
     format!("{} {}", if which.len() == 1 { "cell" } else { "cells" }, which.join(", "))
 }
@@ -402,10 +454,12 @@ pub(super) fn print_next_step(
     let flag =
         |name: &str, value: Option<f64>| value.map_or(String::new(), |value| format!(" --{name} {}", plain(value)));
     let most = |name: &str, value: Option<usize>| flag(name, value.map(|value| value as f64));
+    // The labels of the advice are listed, and not all that the table has.
+    let only_first = Some(first.labels).filter(|_| !is_distinct && purchase.is_none());
     let prices = flag("label-price", args.label_price)
         + &flag("traffic", args.traffic)
         + &flag("spend", args.spend)
-        + &most("max-labels", args.max_labels)
+        + &most("max-labels", args.max_labels.or(only_first))
         + &most("max-labels-per-item", args.max_labels_per_item)
         + &args.only.map_or(String::new(), |only| format!(" --only {}", only.name()));
     let confidence = flag("confidence", Some(args.confidence).filter(|confidence| *confidence != DEFAULT_CONFIDENCE));
@@ -417,9 +471,17 @@ pub(super) fn print_next_step(
             flags::layout(&args.reading)
         )
     };
+    let recommended = match only_first {
+        Some(labels) => buying.purchase_of_at_most(found, labels).offers,
+        None => buying.recommended(found),
+    };
     let (new, present): (Vec<Offer>, Vec<Offer>) =
-        buying.recommended(found).into_iter().partition(|offer| offer.more_items.is_some());
-    let next = if is_distinct { "Next" } else { "To buy them anyway" };
+        recommended.into_iter().partition(|offer| offer.more_items.is_some());
+    let next = match only_first {
+        Some(labels) => format!("To buy the best labels within {} anyway", counted(labels, "label", "labels")),
+        None if is_distinct => "Next".to_owned(),
+        None => "To buy them anyway".to_owned(),
+    };
     if !present.is_empty() {
         let both = if new.is_empty() { "" } else { " It and the list of new items below are bought together." };
         let remark = format!(

@@ -10,11 +10,12 @@ use pointsman_table::{Column, ColumnKind, Frame, TableWriter};
 
 use super::buying::Buying;
 use super::candidates::Candidates;
+use super::human::pool_in_words;
 use crate::args::PlanArgs;
-use crate::errors;
 use crate::flags::shell_quoted_text;
 use crate::render::number::{count, counted};
 use crate::render::warn_all;
+use crate::{errors, words};
 
 /// The items of a table to label.
 #[derive(Debug)]
@@ -33,6 +34,8 @@ pub(super) struct ListedItems {
     pub(super) rows_elsewhere: usize,
     /// New items that the plan needs and the table does not have.
     pub(super) missing: usize,
+    /// The size of a pool in which the new items are likely to be found, as a sentence; empty if there are none.
+    pub(super) pool: String,
     /// The cells that the plan recommends such labels for, but of which the table has no items that it can use.
     pub(super) cells_without_items: Vec<CellId>,
     /// The cells for which the plan recommends labels of the other kind: on new items, or on those that the router has.
@@ -49,6 +52,10 @@ pub(super) struct ListedItems {
     pub(super) cells: Vec<ListedCell>,
     /// The flags that calibrate with the router's partition again.
     pub(super) partition: String,
+    /// Whether items that are not among the router's rows shaped its cells.
+    pub(super) has_shaped_cells: bool,
+    /// The router's rows that were added later.
+    pub(super) added_rows: usize,
 }
 
 impl ListedItems {
@@ -130,10 +137,13 @@ pub(super) fn list(
         labels_of_other_way: of_other_way.iter().map(|offer| offer.labels).sum(),
         annotators: candidates.annotators,
         missing,
+        pool: pool_in_words(found, &recommended),
         worth: found.worth_of_listed(&items),
         worth_error: found.error_of_listed(&items, &offers),
         cells: ListedCell::all(&items),
         partition: format!(" --partition {}{served}", shell_quoted_text(&router.partition().to_string())),
+        has_shaped_cells: words::table::learned_from_other_items(router),
+        added_rows: router.added_rows(),
     })
 }
 
@@ -153,9 +163,14 @@ fn write(output: &Path, table: &Path, frame: &Frame, items: &[ItemToLabel]) -> a
         Column::Text(items.iter().map(|item| ids[item.row].clone()).collect()),
         Column::Count(items.iter().map(|item| u64::from(item.cell.0)).collect()),
         Column::Count(items.iter().map(|item| item.labels as u64).collect()),
-        Column::Real(items.iter().map(|item| item.worth).collect()),
+        Column::Real(items.iter().map(|item| rounded(item.worth)).collect()),
     ])?;
     Ok(writer.finish()?)
+}
+
+/// A worth with six significant digits: it is a forecast.
+fn rounded(worth: f64) -> f64 {
+    format!("{worth:.5e}").parse().unwrap_or(worth)
 }
 
 /// A warning that items need more labels than there are annotators who have not labelled them, if annotators are named.

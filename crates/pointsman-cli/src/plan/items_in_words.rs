@@ -3,44 +3,129 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::human::{cells_in_words, distinction_in_words, saving_in_words, unpriced_in_words};
+use super::human::{cells_in_words, cost_in_words, distinction_in_words, saving_in_words, unpriced_in_words};
 use super::items::{ListedCell, ListedItems};
 use crate::args::{PlanArgs, VotesArgs};
 use crate::flags::{self, shell_quoted};
-use crate::render::number::{count, counted, short};
+use crate::render::number::{count, counted};
 use crate::render::{next_step, paragraph};
 
 /// Prints how many items are to be labelled, and what to do with the labels.
 pub(super) fn print(out: &mut impl Write, listed: &ListedItems, args: &PlanArgs, unit: &str) -> io::Result<()> {
     writeln!(out)?;
     paragraph(&mut *out, 2, &in_words(listed, args, unit))?;
-    let Some(table) = args.items.as_ref().filter(|_| listed.items > 0) else { return Ok(()) };
-    let (table, output) = (shell_quoted(table), next_name("more", Some(&args.router)) + ".safetensors");
-    if listed.have_votes && listed.rows_elsewhere > 0 {
+    if listed.items == 0 {
+        return Ok(());
+    }
+    match listed.have_votes {
+        true => print_calibrating_again(out, listed, args),
+        false => print_adding(out, listed, args),
+    }
+}
+
+/// Prints how to calibrate with more labels on the router's items.
+fn print_calibrating_again(out: &mut impl Write, listed: &ListedItems, args: &PlanArgs) -> io::Result<()> {
+    let is_whole = listed.rows_elsewhere == listed.added_rows;
+    if !is_whole && listed.rows_elsewhere > 0 {
+        let how = match listed.added_rows {
+            0 => "calibrate again with all labels of all items",
+            _ => {
+                "calibrate again with all labels of the original items, then add those that were added later to that router"
+            }
+        };
         let text = format!(
-            "When they have their labels, calibrate again with all labels of all items: {} of the router {} not in this table, and \
-             calibrating on it alone would lose {}.",
+            "When they have their labels, {how}: {} of the router {} not in this table, and calibrating on it alone would lose {}.",
             counted(listed.rows_elsewhere, "row", "rows"),
             if listed.rows_elsewhere == 1 { "is" } else { "are" },
             if listed.rows_elsewhere == 1 { "it" } else { "them" }
         );
         return paragraph(out, 2, &text);
     }
-    if listed.have_votes {
-        let kept = VotesArgs { first_labels: None, ..args.votes.clone() };
-        let reading = flags::reading(&args.reading, Some(&kept));
-        let command = format!("pointsman calibrate {table}{reading}{} -o {output}", listed.partition);
-        let remark = match &args.votes.annotations {
-            Some(file) => format!(
-                "When they have their labels, append these to {} and calibrate again with all labels:",
-                shell_quoted(file)
-            ),
-            None => format!("When the new labels are counted in {table} too, calibrate again with all labels:"),
-        };
-        return next_step(out, &remark, &[command]);
+    let table = match &args.items {
+        Some(table) if is_whole => shell_quoted(table),
+        _ => "calibration.csv".to_owned(),
+    };
+    let kept = VotesArgs { first_labels: None, ..args.votes.clone() };
+    let reading = flags::reading(&args.reading, Some(&kept));
+    let [first, last] = routers_with_more_labels(listed, args);
+    let mut commands = vec![format!("pointsman calibrate {table}{reading}{} -o {first}", listed.partition)];
+    let when = match &args.votes.annotations {
+        Some(file) => format!("When they have their labels, append these to {}", shell_quoted(file)),
+        None => format!("When the new labels are counted in {table} too,"),
+    };
+    let and = if args.votes.annotations.is_some() { " and" } else { "" };
+    let mut remark = match listed.added_rows {
+        0 => format!("{when}{and} calibrate again with all labels:"),
+        added => {
+            commands.push(format!(
+                "pointsman calibrate pool.csv{} --add-to {first} -o {last}",
+                flags_of_new_labels(args).1
+            ));
+            let are = counted(added, "row that was added later was", "rows that were added later were");
+            format!(
+                "{when}{and} calibrate again on the original items alone, with all their labels: the {are} chosen cell by cell, and would \
+                 count as traffic. Then add the new items again:"
+            )
+        }
+    };
+    if has_other_list(listed, args) {
+        remark.pop();
+        remark +=
+            &format!(". The new items of the other list are added afterwards, to {last}, so that no labels are lost:");
     }
-    // Joining the table with the labels leaves out items that nobody labelled, which --strict would refuse.
+    next_step(out, &remark, &commands)
+}
+
+/// Prints how to add new items to the router's.
+fn print_adding(out: &mut impl Write, listed: &ListedItems, args: &PlanArgs) -> io::Result<()> {
+    let table = args.items.as_deref().map(shell_quoted).unwrap_or_default();
+    let (file, reading) = flags_of_new_labels(args);
+    let own = shell_quoted(&args.router);
+    let (router, output, order) = match has_other_list(listed, args) {
+        true => {
+            let [_, router] = routers_with_more_labels(listed, args);
+            let order = format!(
+                "First calibrate again with the labels on items that the router has, as the command below their list says, which gives {router} \
+                 (without such labels, add to {own}). Then, when"
+            );
+            (router.clone(), router_after(&router), order)
+        }
+        false => (own, router_after(&args.router.display().to_string()), "When".to_owned()),
+    };
+    let command = format!("pointsman calibrate {table}{reading} --add-to {router} -o {output}");
+    // Without annotations no such flags could be given to the plan.
+    let flags = match &args.votes.annotations {
+        Some(_) => "",
+        None => ", with the flags that earlier labels were read with, such as --without NAME or --ignore-label LABEL",
+    };
+    let remark = format!(
+        "{order} these labels, and no earlier ones, are in {file}, add the items to those of the router{flags}:"
+    );
+    next_step(out, &remark, &[command])
+}
+
+/// Whether labels of the other kind are bought too, which have a list of their own.
+fn has_other_list(listed: &ListedItems, args: &PlanArgs) -> bool {
+    args.only.is_none() && !listed.cells_of_other_way.is_empty()
+}
+
+/// The routers that get more labels on present items: first without the rows that were added later, then with them; the same if no rows
+/// were added.
+fn routers_with_more_labels(listed: &ListedItems, args: &PlanArgs) -> [String; 2] {
+    let first = router_after(&args.router.display().to_string());
+    let last = if listed.added_rows > 0 { router_after(&first) } else { first.clone() };
+    [first, last]
+}
+
+/// The name of the router of the next round.
+fn router_after(router: &str) -> String {
+    next_name("more", Some(Path::new(router))) + ".safetensors"
+}
+
+/// The file of new labels, and the flags with which new items and these labels are read.
+fn flags_of_new_labels(args: &PlanArgs) -> (String, String) {
     let file = next_name("new-labels", args.votes.annotations.as_deref()) + ".csv";
+    // Joining the table with the labels leaves out items that nobody labelled, which --strict would refuse.
     let labels = VotesArgs {
         annotations: Some(PathBuf::from(&file)),
         strict: false,
@@ -50,11 +135,7 @@ pub(super) fn print(out: &mut impl Write, listed: &ListedItems, args: &PlanArgs,
         keep_label: args.votes.keep_label,
     };
     let reading = flags::reading(&args.reading, Some(&labels));
-    let router = shell_quoted(&args.router);
-    let command = format!("pointsman calibrate {table}{reading} --add-to {router} -o {output}");
-    let remark =
-        format!("When these labels, and no earlier ones, are in {file}, add the items to those of the router:");
-    next_step(out, &remark, &[command])
+    (file, reading)
 }
 
 /// A name for a file that is not the name of the present one: with the stem `more`, `more` and then `more-2`, `more-3`.
@@ -70,17 +151,23 @@ fn next_name(stem: &str, present: Option<&Path>) -> String {
 
 fn in_words(listed: &ListedItems, args: &PlanArgs, unit: &str) -> String {
     let place = args.output.as_ref().map_or(String::new(), |path| format!(", written to {}", shell_quoted(path)));
+    let mut cells: Vec<&ListedCell> = listed.cells.iter().collect();
+    cells.sort_by_key(|of| of.cell);
     let mut text = match listed.items {
         0 => format!("No items to label{}.", reason_for_none(listed, args)),
         items => format!(
             "{} of the table to label, {} in all{place}: {}.",
             counted(items, "item", "items"),
             counted(listed.labels, "label", "labels"),
-            listed.cells.iter().map(|of| cell_in_words(of, listed.have_votes)).collect::<Vec<_>>().join("; ")
+            cells.iter().map(|of| cell_in_words(of, listed.have_votes)).collect::<Vec<_>>().join("; ")
         ),
     };
     if listed.missing > 0 {
-        text += &format!(" The plan needs {} more than the table has.", counted(listed.missing, "item", "items"));
+        text += &format!(
+            " The plan needs {} more than the table has.{}",
+            counted(listed.missing, "item", "items"),
+            listed.pool
+        );
     }
     text += &cost_and_saving(listed, args, unit);
     if listed.items > 0 {
@@ -89,6 +176,9 @@ fn in_words(listed: &ListedItems, args: &PlanArgs, unit: &str) -> String {
             text += &format!(" None are listed for {cells}: the table has no items there that the plan can use.");
         }
         text += &other_way_in_words(listed, args);
+        if listed.has_shaped_cells && !listed.have_votes && args.votes.annotations.is_none() {
+            text += " Items that shaped the cells cannot be recognised: add --annotations with all labels so far.";
+        }
     }
     if listed.not_of_router > 0 {
         text += &format!(
@@ -109,17 +199,24 @@ fn other_way_in_words(listed: &ListedItems, args: &PlanArgs) -> String {
     let labels = counted(listed.labels_of_other_way, "label", "labels");
     let (way, table) = match listed.have_votes {
         true => ("on new items", "a table without votes"),
-        false => ("on items that the router has", "the calibration table with its labels"),
+        false => ("on items that the router has", "the calibration table with its labels, without new items"),
     };
     // Another limit would give the other list another part.
     let annotators = listed.annotators.filter(|_| args.max_labels_per_item.is_none());
     let same = annotators.map_or(String::new(), |most| format!(", and --max-labels-per-item {most} as here"));
+    let asked = asked_in_words(args);
     let limit = if args.max_labels.is_some() || args.spend.is_some() { ", within the limit" } else { "" };
     format!(
-        " None are listed for {cells}: {labels} {way} are recommended there; list them with --items and {table}{same}. Both lists together are what \
-         is recommended{limit}; to buy labels of this kind only, add --only {}.",
+        " None are listed for {cells}: {labels} {way} are {asked} there; list them with --items and {table}{same}. Both lists together are what \
+         is {asked}{limit}; to buy labels of this kind only, add --only {}.",
         only_this_kind(listed)
     )
+}
+
+/// How a plan calls the labels that it names: without prices or a limit nobody can recommend them.
+fn asked_in_words(args: &PlanArgs) -> &'static str {
+    let is_priced = args.label_price.is_some() && args.traffic.is_some();
+    if is_priced || args.max_labels.is_some() || args.spend.is_some() { "recommended" } else { "asked for" }
 }
 
 /// The value of `--only` for labels as in this list.
@@ -140,35 +237,35 @@ fn cell_in_words(of: &ListedCell, have_votes: bool) -> String {
 
 /// Why no items are listed.
 fn reason_for_none(listed: &ListedItems, args: &PlanArgs) -> String {
-    let is_priced = args.label_price.is_some() && args.traffic.is_some();
+    let (is_priced, asked) = (args.label_price.is_some() && args.traffic.is_some(), asked_in_words(args));
     if listed.cells_without_items.is_empty() && !listed.cells_of_other_way.is_empty() {
         let cells = cells_in_words(&listed.cells_of_other_way);
         let only = only_this_kind(listed);
         return match listed.have_votes {
             true => format!(
-                ": for {cells} new items are recommended, not more labels on items that the router has; give --items a table without votes, \
+                ": for {cells} new items are {asked}, not more labels on items that the router has; give --items a table without votes, \
                  or add --only {only}"
             ),
             false => format!(
-                ": for {cells} more labels on items that the router has are recommended, not new items; give --items the calibration table \
-                 with its labels, or add --only {only}"
+                ": for {cells} more labels on items that the router has are {asked}, not new items; give --items the calibration table \
+                 with its labels, without new items, or add --only {only}"
             ),
         };
     }
     if listed.have_votes {
-        let are_not = if is_priced { "not worth their price" } else { "not recommended" };
-        return format!(": more labels on items that have some are {are_not}");
+        let are = if is_priced { "worth their price" } else { asked };
+        return format!(": more labels on items that have some are not {are}");
     }
     if listed.candidates == 0 && listed.labelled > 0 {
         return ": all items of the table have labels already; give --items a table of others".to_owned();
     }
     match (listed.cells_without_items.as_slice(), is_priced) {
         ([], true) => ": no labels are worth their price".to_owned(),
-        ([], false) => ": the plan recommends none".to_owned(),
+        ([], false) => format!(": none are {asked}"),
         (cells, _) => {
             let there = if cells.len() == 1 { "there" } else { "in any of them" };
             format!(
-                ": new items are recommended for {}, but the table has no items {there}; give --items a larger table of new items",
+                ": new items are {asked} for {}, but the table has no items {there}; give --items a larger table of new items",
                 cells_in_words(cells)
             )
         }
@@ -177,17 +274,17 @@ fn reason_for_none(listed: &ListedItems, args: &PlanArgs) -> String {
 
 /// The price of the labels listed and what they are expected to save: over the traffic if it is known.
 fn cost_and_saving(listed: &ListedItems, args: &PlanArgs, unit: &str) -> String {
-    let cost = listed.cost(args).filter(|_| listed.items > 0).map(short);
+    let cost = Some(cost_in_words(listed.labels, args, unit)).filter(|cost| listed.items > 0 && !cost.is_empty());
     let worth = Some([listed.worth, listed.worth_error]).filter(|[worth, _]| *worth > 0.0);
     match (cost, worth, args.traffic.zip(listed.saving(args))) {
         (Some(cost), Some(_), Some((traffic, [saving, error]))) => format!(
-            " Those listed cost {cost} and are expected to save {} over {} queries, in {unit}{}.",
+            " Those listed{cost} and are expected to save {} {unit} over {} queries{}.",
             saving_in_words(saving, error),
             count(traffic as usize),
             distinction_in_words(saving, error)
         ),
         (cost, Some([worth, error]), _) => {
-            let cost = cost.map_or(String::new(), |cost| format!(" cost {cost} {unit} and"));
+            let cost = cost.map_or(String::new(), |cost| format!("{cost} and"));
             format!(
                 " Those listed{cost} are expected to save {} {unit} per thousand queries, the sum of their column worth{}.{}",
                 saving_in_words(worth, error),
@@ -195,7 +292,7 @@ fn cost_and_saving(listed: &ListedItems, args: &PlanArgs, unit: &str) -> String 
                 unpriced_in_words(args)
             )
         }
-        (Some(cost), None, _) => format!(" Those listed cost {cost}, in {unit}."),
+        (Some(cost), None, _) => format!(" Those listed{cost}."),
         (None, None, _) => String::new(),
     }
 }

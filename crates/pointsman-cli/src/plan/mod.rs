@@ -12,8 +12,8 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::bail;
-use pointsman::Task;
 use pointsman::certify::{CellPlan, Offer, Plan};
+use pointsman::{Oracle, Task};
 
 use self::buying::Buying;
 use self::candidates::Candidates;
@@ -112,7 +112,11 @@ fn check(args: &PlanArgs) -> anyhow::Result<Task> {
             plain(budget)
         );
     }
-    task::from_args(&args.task)
+    let task = task::from_args(&args.task)?;
+    if args.max_labels_per_item == Some(1) && task.routes().iter().any(|route| *route.oracle() != Oracle::Measured) {
+        bail!("--max-labels-per-item 1: one label per item cannot separate noise from error; give 2 or more");
+    }
+    Ok(task)
 }
 
 /// The undetermined cells, largest worth per label first; cells whose labels are not recommended come last.

@@ -162,8 +162,13 @@ fn join(joined: &Joined) -> Vec<String> {
 /// Whether a table has items that shaped the cells of a router and are not among its rows: the partition was learned from half of the rows,
 /// and the table has most of the others.
 pub(crate) fn has_items_that_shaped_cells(router: &Router, table: &Table) -> bool {
+    learned_from_other_items(router) && router.has_most_items_in(table)
+}
+
+/// Whether the cells of a router were learned from labels of items that are not among its rows.
+pub(crate) fn learned_from_other_items(router: &Router) -> bool {
     let is_honest = |factor: &Factor| factor.learns() && !matches!(factor, Factor::Forest { .. });
-    router.partition().factors().iter().any(is_honest) && router.has_most_items_in(table)
+    router.partition().factors().iter().any(is_honest)
 }
 
 /// The columns that the rows of a router have and a table lacks, without which its rows cannot be added; `None` if it has all.

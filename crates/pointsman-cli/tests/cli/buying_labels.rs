@@ -132,13 +132,14 @@ fn labels_of_unknown_price_are_not_said_to_pay() {
         assert!(text.contains("±"), "{text}");
         let is_distinct = worth > 2.0 * error;
         kinds[usize::from(is_distinct)] += 1;
-        for part in ["if you buy them anyway", "cannot be distinguished from nothing", "To buy them anyway"] {
+        for part in ["if you buy them anyway", "cannot be distinguished from nothing", " anyway, for cell"] {
             assert_eq!(text.contains(part), !is_distinct, "{worth} ± {error}: {text}");
         }
     }
     assert!(kinds.iter().all(|n| *n > 0), "{kinds:?}");
     let priced = format!("plan router.safetensors {TASK} --label-price 0.000001 --traffic 1000000");
-    assert!(line(path, &priced).ok().words().contains("Worth buying"));
+    let words = line(path, &priced).ok().words();
+    assert!(words.contains("Worth buying") || words.contains("Pays in expectation, but uncertain"), "{words}");
     assert_eq!(line(path, &format!("{priced} --json")).ok().json()["purchase"]["pays"], true);
 }
 
@@ -170,7 +171,7 @@ fn labels_of_a_purchase_keep_to_the_limit_per_item() {
     // The table has all items of the router, so that the list is worth what the purchase is.
     let worth: f64 = rows.iter().map(|row| row[3].parse::<f64>().unwrap()).sum();
     let saving = found["purchase"]["saving"].as_f64().unwrap();
-    assert!(saving > 0.0 && (worth - saving).abs() < 1e-9 * saving, "{worth} {saving}");
+    assert!(saving > 0.0 && (worth - saving).abs() < 1e-5 * saving, "{worth} {saving}");
 }
 
 #[test]
@@ -286,4 +287,64 @@ fn plans_say_how_worth_is_biased() {
         let found = line(path, &format!("{plan} --json")).ok().json();
         assert_eq!(found["bias_of_worth"].is_string(), bias.is_some(), "{router} {task}");
     }
+}
+
+/// The labels of both lists come into one router: first those on its items, then the new ones.
+#[test]
+fn commands_of_both_lists_keep_all_labels() {
+    let (folder, _) = first_round();
+    let path = folder.path();
+    let mut both = 0;
+    for most in [300, 900, 2500, 6000] {
+        let plan = format!("plan router.safetensors {TASK} --max-labels-per-item 6 --max-labels {most} --items");
+        let present = line(path, &format!("{plan} items.csv --annotations labels.csv")).ok().words().replace("\\ ", "");
+        let new = line(path, &format!("{plan} pool.csv")).ok().words().replace("\\ ", "");
+        if !present.contains("pointsman calibrate") || !new.contains("pointsman calibrate") {
+            continue;
+        }
+        both += 1;
+        assert!(
+            present.contains("-o more.safetensors") && present.contains("added afterwards, to more.saf"),
+            "{present}"
+        );
+        assert!(new.contains("First calibrate again"), "{new}");
+        assert!(new.contains("--add-to more.safetensors -o more-2.safetensors"), "{new}");
+    }
+    assert!(both > 0);
+}
+
+#[test]
+fn new_items_get_no_more_labels_than_an_item_may_get() {
+    let (folder, _) = first_round();
+    let path = folder.path();
+    let listed = list(path, "--items pool.csv --max-labels-per-item 2 --only new-items");
+    assert!(!listed.is_empty() && listed.iter().all(|(_, labels, _)| *labels == 2), "{listed:?}");
+    for (most, said) in [("0", "give 2 or more"), ("1", "cannot separate noise from error"), ("x", "whole number")] {
+        let run = line(path, &format!("plan router.safetensors {TASK} --max-labels-per-item {most}"));
+        assert!(run.code == 2 && run.stderr.contains(said), "{run:?}");
+    }
+    line(path, "plan router.safetensors --route gpt=0.05,measured --max-labels-per-item 1").ok();
+}
+
+#[test]
+fn plans_say_what_a_limit_leaves_out_and_how_large_a_pool_they_need() {
+    let (folder, _) = first_round();
+    let path = folder.path();
+    let plan = |flags: &str| {
+        let plan = format!("plan router.safetensors {TASK} --label-price 0.0001 --traffic 1000000{flags}");
+        (line(path, &plan).ok().words(), line(path, &format!("{plan} --json")).ok().json())
+    };
+    let ((all, found), (some, limited)) = (plan(""), plan(" --spend 0.006"));
+    assert!(limited["purchase"]["labels"].as_u64().unwrap() <= 60, "{limited}");
+    let labels = found["purchase"]["labels"].as_u64().unwrap();
+    let said = some.replace(',', "");
+    assert!(said.contains(&format!("without it {labels} labels would be worth buying")), "{labels}: {some}");
+    assert!(!some.contains("each further label costs more"), "{some}");
+    assert!(!all.contains("The limit ends here"), "{all}");
+    // Costs have their unit, and new items are found in a pool.
+    assert!(all.replace(',', "").contains(&format!("Brier points ({labels} × 0.0001)")), "{all}");
+    let buys_new = found["purchase"]["ways"].as_array().unwrap().iter().any(|way| !way["new_items"].is_null());
+    assert_eq!(all.contains("a pool of about"), buys_new, "{all}");
+    let by_kind = plan(" --only new-items").0;
+    assert!(by_kind.contains("The new items take a pool of about"), "{by_kind}");
 }

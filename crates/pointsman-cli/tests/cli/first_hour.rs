@@ -424,7 +424,7 @@ fn plans_fit_the_annotators_and_the_items_there_are() {
         let (_, rows) = parse_csv(&fs::read_to_string(path.join("new.csv")).unwrap());
         let sum: f64 = rows.iter().map(|row| row[3].parse::<f64>().unwrap()).sum();
         let worth = run.json()["items"]["worth"].as_f64().unwrap();
-        assert!((sum - worth).abs() < 1e-9, "{sum} and {worth}");
+        assert!((sum - worth).abs() < 1e-6, "{sum} and {worth}");
         sums.push(sum);
     }
     assert!(sums[2] > 0.0 && sums.is_sorted(), "more items are worth more: {sums:?}");

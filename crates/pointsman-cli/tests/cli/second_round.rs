@@ -72,7 +72,7 @@ pub(crate) fn listed(path: &Path, file: &str) -> Vec<String> {
 fn second_round_lists_only_items_without_labels() {
     let (folder, truths) = first_round();
     let path = folder.path();
-    let run = line(path, &format!("plan router.safetensors {TASK} --items pool.csv -o list.csv")).ok();
+    let run = line(path, &format!("plan router.safetensors {TASK} --only new-items --items pool.csv -o list.csv")).ok();
     let first = listed(path, "list.csv");
     assert!(first.len() >= 20, "{run:?}");
     let add = suggested(&run);
@@ -89,7 +89,7 @@ fn second_round_lists_only_items_without_labels() {
     line(path, &add).ok();
     let labelled: HashSet<&String> = first[..first.len() / 2].iter().collect();
     for annotations in [" --annotations new-labels.csv", ""] {
-        let plan = format!("plan more.safetensors {TASK} --items pool.csv{annotations} -o second.csv");
+        let plan = format!("plan more.safetensors {TASK} --only new-items --items pool.csv{annotations} -o second.csv");
         let run = line(path, &plan).ok();
         let second = listed(path, "second.csv");
         assert!(!second.is_empty() && second.iter().all(|id| !labelled.contains(id)), "{second:?}");
@@ -104,7 +104,9 @@ fn second_round_lists_only_items_without_labels() {
         // Nor are the labels that it has added again.
         assert_eq!(next.contains("--annotations new-labels-2.csv"), !annotations.is_empty(), "{next}");
     }
-    let plan = format!("plan more.safetensors {TASK} --items pool.csv --annotations new-labels.csv --without ann1");
+    let plan = format!(
+        "plan more.safetensors {TASK} --only new-items --items pool.csv --annotations new-labels.csv --without ann1"
+    );
     let run = line(path, &plan).ok();
     assert!(suggested(&run).contains("--annotations new-labels-2.csv --without ann1 --add-to"), "{run:?}");
     // More labels on the items of a part of the router: calibrating on them alone would lose its other rows.
@@ -178,9 +180,7 @@ fn plans_say_what_to_buy_in_each_cell_and_what_the_list_costs() {
     let next = suggested(&run);
     assert!(next.contains(prices) && next.ends_with("--items pool.csv -o to-label.csv"), "{next}");
     let run = line(path, &next).ok();
-    assert!(
-        run.words().contains("over 1,000,000 queries, in Brier points") || run.words().contains("No items to label")
-    );
+    assert!(run.words().contains("Brier points over 1,000,000 queries") || run.words().contains("No items to label"));
     // Labels per worth decrease; cells whose labels are not worth buying come last.
     let bought: Vec<u64> =
         plan["purchase"]["cells"].as_array().unwrap().iter().filter_map(|cell| cell.as_u64()).collect();
@@ -295,4 +295,74 @@ fn plans_print_the_command_of_each_way_to_buy_labels() {
         format!("plan router.safetensors {TASK} --items items.csv --annotations labels.csv --only present-items");
     let run = line(path, &list).ok();
     assert!(run.words().contains("append these to labels.csv and calibrate again with all labels"), "{run:?}");
+}
+
+/// A folder as of [`first_round`] in which labels of new items were added to the router, as `more.safetensors`.
+fn after_adding(labelled: usize) -> TempDir {
+    let (folder, truths) = first_round();
+    let path = folder.path();
+    let mut random = Lcg::new(3);
+    let mut labels = "id,label,annotator\n".to_owned();
+    for (n, truth) in truths.iter().enumerate().take(labelled) {
+        labels += &labels_of(&mut random, &format!("new{n}"), *truth, 3);
+    }
+    fs::write(path.join("new-labels.csv"), labels).unwrap();
+    let add = "calibrate pool.csv --annotations new-labels.csv --add-to router.safetensors -o more.safetensors";
+    line(path, add).ok();
+    folder
+}
+
+/// Some items of a calibration table have no labels, and a router to which rows were added has others than the table.
+#[test]
+fn calibration_items_get_more_labels_after_rows_were_added() {
+    let folder = after_adding(100);
+    let path = folder.path();
+    let labels = fs::read_to_string(path.join("labels.csv")).unwrap();
+    let kept = labels.lines().filter(|row| !row.starts_with("i7,")).map(|row| format!("{row}\n"));
+    fs::write(path.join("labels.csv"), kept.collect::<String>()).unwrap();
+    line(path, "calibrate items.csv --annotations labels.csv --partition confidence:4 -o router.safetensors").ok();
+    let add = "calibrate pool.csv --annotations new-labels.csv --add-to router.safetensors -o more-2.safetensors";
+    line(path, add).ok();
+    let plan = format!("plan more-2.safetensors {TASK} --items");
+    let own = "items.csv --annotations labels.csv";
+    for only in ["", " --only present-items"] {
+        let run = line(path, &format!("{plan} {own}{only} -o list.csv")).ok();
+        let words = run.words();
+        assert!(words.contains("more label") || words.contains("new items are asked for"), "{run:?}");
+        assert!(listed(path, "list.csv").iter().all(|id| id.starts_with('i')), "{run:?}");
+    }
+    // Added rows would count as traffic if they were calibrated on together with the others.
+    let run = line(path, &format!("{plan} {own} --only present-items")).ok();
+    let words = run.words().replace("\\ ", "");
+    let first = "pointsman calibrate items.csv --annotations labels.csv --partition confidence:4 -o more-3.safetensors";
+    let second =
+        "pointsman calibrate pool.csv --annotations new-labels.csv --add-to more-3.safetensors -o more-4.safetensors";
+    assert!(words.contains("original items alone") && words.contains("100 rows that were added later"), "{words}");
+    assert!(words.find(first).unwrap() < words.find(second).unwrap(), "{words}");
+    // A table of all items is that of no single step.
+    let (items, pool) = ["items.csv", "pool.csv"].map(|name| fs::read_to_string(path.join(name)).unwrap()).into();
+    let new: String = pool.lines().skip(1).take(100).map(|row| format!("{row}\n")).collect();
+    fs::write(path.join("wide.csv"), format!("{items}{new}")).unwrap();
+    let all = fs::read_to_string(path.join("new-labels.csv")).unwrap();
+    let all: String = all.lines().skip(1).map(|row| format!("{row}\n")).collect();
+    let labels = fs::read_to_string(path.join("labels.csv")).unwrap();
+    fs::write(path.join("all.csv"), format!("{labels}{all}")).unwrap();
+    let run = line(path, &format!("{plan} wide.csv --annotations all.csv --only present-items")).ok();
+    assert!(run.words().contains("original items alone") && !run.words().contains("calibrate wide.csv"), "{run:?}");
+    // Of a pool with some labels the others are listed.
+    line(path, &format!("{plan} pool.csv --annotations new-labels.csv --only new-items -o list.csv")).ok();
+    let new = listed(path, "list.csv");
+    assert!(!new.is_empty() && new.iter().all(|id| id.starts_with("new")), "{new:?}");
+}
+
+#[test]
+fn routers_with_added_rows_are_not_replaced() {
+    let folder = after_adding(50);
+    let path = folder.path();
+    let calibrate = "calibrate items.csv --annotations labels.csv --partition confidence:4 -o";
+    let run = line(path, &format!("{calibrate} more.safetensors"));
+    assert!(run.code == 2 && run.stderr.contains("50 rows were added later, which would be lost"), "{run:?}");
+    line(path, &format!("{calibrate} router.safetensors")).ok();
+    let add = "calibrate pool.csv --annotations new-labels.csv --add-to router.safetensors -o more.safetensors";
+    line(path, add).ok();
 }

@@ -31,7 +31,7 @@
 //! | `cells.roots` and so on | as `trees.…` | the one tree over the scores whose leaves are the cells (`honest-forest`) |
 //!
 //! The one metadata key `pointsman` holds JSON: the format's version, the classes, the partition, the names of
-//! the features, whether centroids are served, the seed of a forest, and a SHA-256 of everything else. Rows are stored in the order of
+//! the features, whether centroids are served, the seed of a forest, the number of rows that were added later, and a SHA-256 of everything else. Rows are stored in the order of
 //! their cells. The cell of each row is not stored but found from its prediction when the file is read, so it cannot be wrong.
 //!
 //! The rows of a forest take long to assign to leaves, so what follows from rows and trees is stored: the last eight arrays for `forest` above.
@@ -78,7 +78,15 @@ pub(crate) struct Header {
     oracles: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     seed: Option<u64>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    added_rows: usize,
     sha256: String,
+}
+
+/// Whether no rows were added, which is not written.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_zero(added_rows: &usize) -> bool {
+    *added_rows == 0
 }
 
 impl Header {
@@ -124,6 +132,7 @@ impl Header {
             features: features.to_vec(),
             oracles: Vec::new(),
             seed: None,
+            added_rows: 0,
             sha256: String::new(),
         }
     }
@@ -174,7 +183,7 @@ pub fn router_bytes(router: &Router) -> std::result::Result<Vec<u8>, ContentErro
     }
     let seed = tensors.add_cells(router.cells(), router.backoff()).map_err(ContentError::Unstorable)?;
     let header = Header::new(router.partition(), router.is_recalibrated(), router.rows(), &tensors);
-    seal(Header { seed, ..header }, &tensors).map_err(ContentError::Unstorable)
+    seal(Header { seed, added_rows: router.added_rows(), ..header }, &tensors).map_err(ContentError::Unstorable)
 }
 
 /// Reads a router from the bytes of its file.

@@ -50,7 +50,8 @@ impl Reader {
             return Router::from_forest_parts(partition, backoff, table, parts).map_err(reason);
         }
         let cells = self.cells(header, &partition, &header.features)?;
-        Router::from_parts(partition, cells, backoff, header.recalibrated, &table).map_err(reason)
+        let router = Router::from_parts(partition, cells, backoff, header.recalibrated, &table).map_err(reason)?;
+        router.with_added_rows(header.added_rows).map_err(reason)
     }
 
     pub(crate) fn backoff(&mut self, header: &Header) -> Parsed<Cells> {

@@ -56,6 +56,17 @@ fn router(partition: &str) -> Router {
 }
 
 #[test]
+fn routers_remember_rows_that_were_added_later() {
+    let before = router("top-class:5");
+    let router = before.with_more_rows(&table(|i| i)).unwrap();
+    let read = parse_router(&bytes_of(&router)).unwrap();
+    assert_eq!((before.added_rows(), read.added_rows()), (0, ROWS));
+    assert_eq!(read, router);
+    assert!(!String::from_utf8_lossy(&bytes_of(&before)).contains("added_rows"));
+    assert!(before.with_added_rows(ROWS).is_err());
+}
+
+#[test]
 fn routers_read_back_unchanged() {
     for partition in PARTITIONS {
         // A forest does not serve centroids.

@@ -69,6 +69,8 @@ pub(super) struct Forecast<'a> {
     new_items: Items,
     /// The largest number of labels that an item may get in all.
     max_labels_per_item: Option<usize>,
+    /// How many of the items that represent new ones tell as much as one new item, which may have fewer labels: at most one.
+    information_per_new_item: f64,
     steps: OnceLock<Steps>,
 }
 
@@ -87,6 +89,17 @@ impl<'a> Forecast<'a> {
         }
         let new_items = new_items(task, &items);
         let views = Views::new(rules, items, served.as_deref());
+        let limit = max_labels_per_item.map(|most| most as u64);
+        let is_limited = |most: &u64| new_items.iter().any(|(_, votes)| votes.k() > *most);
+        let information_per_new_item = match limit.filter(is_limited) {
+            Some(most) if most < 2 && is_unidentified(task) => 0.0,
+            Some(most) if most > 0 => {
+                let errors = |items: Items| Views::new(rules, items, served.as_deref()).standard_errors(rules, task);
+                information_of(&errors(new_items.with_at_most(most)), &errors(new_items.clone()))
+            }
+            Some(_) => 0.0,
+            None => 1.0,
+        };
         let mut forecast = Self {
             rules,
             task,
@@ -95,6 +108,7 @@ impl<'a> Forecast<'a> {
             reach: Vec::new(),
             new_items,
             max_labels_per_item,
+            information_per_new_item,
             steps: OnceLock::new(),
         };
         forecast.reach = forecast.reach(found, forecast.views.ends());
@@ -105,10 +119,17 @@ impl<'a> Forecast<'a> {
         self.views.all()
     }
 
-    /// The number of labels per new item: the mean over the items that represent new ones.
+    /// The number of labels per new item: the mean over the items that represent new ones, each with no more than an item may get.
     pub(super) fn labels_per_new_item(&self) -> usize {
-        let labels: u64 = self.new_items.iter().map(|(_, votes)| votes.k()).sum();
+        let most = self.max_labels_per_item.map_or(u64::MAX, |most| most as u64);
+        let labels: u64 = self.new_items.iter().map(|(_, votes)| votes.k().min(most)).sum();
         (labels as f64 / self.new_items.len() as f64).round().max(1.0) as usize
+    }
+
+    /// The number of present items that tell as much as the present ones and some number of new ones, relative to that of the present ones.
+    pub(super) fn times_with(&self, new_items: f64) -> f64 {
+        let present = self.items().len() as f64;
+        (present + self.information_per_new_item * new_items) / present
     }
 
     /// For each pair of actions a, b, the largest cost of a minus that of b that the means allow.
@@ -323,9 +344,20 @@ impl Steps {
 /// The items that represent new ones. New items get at least two labels if a single label does not identify the loss of an oracle and enough
 /// of the present items have several.
 fn new_items(task: &Task, items: &Items) -> Items {
-    let is_unidentified = task.routes().iter().any(|route| *route.oracle() != Oracle::Measured);
     let several = items.with_at_least(2);
-    if is_unidentified && several.len() >= MIN_ITEMS_WITH_SEVERAL_LABELS { several } else { items.clone() }
+    if is_unidentified(task) && several.len() >= MIN_ITEMS_WITH_SEVERAL_LABELS { several } else { items.clone() }
+}
+
+/// Whether a single label per item does not identify the loss of an oracle.
+fn is_unidentified(task: &Task) -> bool {
+    task.routes().iter().any(|route| *route.oracle() != Oracle::Measured)
+}
+
+/// The smallest ratio of the variances of a cost difference without and with a limit on labels, at most one. Means of fewer labels per item
+/// vary more, so that more items are needed.
+fn information_of(limited: &[f64], unlimited: &[f64]) -> f64 {
+    let ratio = |(limited, unlimited): (&f64, &f64)| (*limited > 0.0).then(|| (unlimited / limited).powi(2));
+    limited.iter().zip(unlimited).filter_map(ratio).fold(1.0, f64::min)
 }
 
 /// The intersection of several intervals; the first one if it is empty.

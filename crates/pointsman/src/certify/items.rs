@@ -6,11 +6,15 @@
 //!
 //! Sorting by a hash of each row would not be enough: rows with equal predictions would be adjacent, and one would predict the next.
 
+use crate::numeric::mix::mix;
 use crate::partition::CellId;
 use crate::router::{Router, label_free};
 use crate::table::votes::Votes;
 
 const BETTING_SEED: u64 = 0x5EED;
+
+/// The seed of the labels that are kept where items get fewer.
+const LABELS_SEED: u64 = 0x1ABE2;
 
 /// Rows in betting order, from which statistics are computed.
 #[derive(Debug, Clone)]
@@ -99,6 +103,34 @@ impl Items {
             answers: self.answers.iter().map(of_measured).collect(),
             ..self.clone()
         }
+    }
+
+    /// The items with at most this number of labels, drawn from their own without replacement.
+    pub(super) fn with_at_most(&self, labels: u64) -> Self {
+        let mut votes = Vec::with_capacity(self.votes.len());
+        for item in 0..self.len() {
+            let mut rest = self.votes(item).counts().to_vec();
+            let mut left = self.votes(item).k();
+            if left <= labels {
+                votes.extend(rest);
+                continue;
+            }
+            let kept = votes.len();
+            votes.resize(kept + self.classes, 0);
+            for draw in 0..labels {
+                let mut place = mix(mix(LABELS_SEED, item as u64), draw) % left;
+                let class = rest.iter().position(|&count| {
+                    let is_here = place < u64::from(count);
+                    place = place.saturating_sub(u64::from(count));
+                    is_here
+                });
+                let class = class.unwrap_or(0);
+                rest[class] -= 1;
+                votes[kept + class] += 1;
+                left -= 1;
+            }
+        }
+        self.with_votes(votes)
     }
 
     /// The items with several labels; `None` if all items have several, or none.

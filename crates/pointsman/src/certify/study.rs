@@ -173,7 +173,9 @@ impl Study<'_> {
                     let draws = forecast.with_items(times).shrunk(prior, &differences);
                     draws.later_advantage([kept, route], ahead, prior)
                 };
-                NEW_ITEMS_OFFERED.iter().map(|part| after(1.0 + part)).chain([after(f64::INFINITY)]).collect()
+                let present = forecast.items().len() as f64;
+                let offered = NEW_ITEMS_OFFERED.iter().map(|part| after(forecast.times_with(part * present)));
+                offered.chain([after(f64::INFINITY)]).collect()
             }
             None => vec![LaterAdvantage::unchanged(ahead)],
         };
@@ -260,7 +262,7 @@ impl Study<'_> {
         };
         let n = forecast.items().len();
         let (prior, differences) = (prospects.prior, self.differences());
-        let times = |more: usize| (n + more) as f64 / n as f64;
+        let times = |more: usize| forecast.times_with(more as f64);
         let with_items = |times: f64| forecast.with_items(times).shrunk(prior, &differences);
         let with_labels = |more: usize, laws: &Laws<'_>| forecast.with_labels(more, laws).shrunk(prior, &differences);
         let way = |draws: FutureDifferences, more: usize, labels: usize| Way {

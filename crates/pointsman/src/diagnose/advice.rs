@@ -295,7 +295,7 @@ fn by_cost(diagnosis: &Diagnosis, savings: &Named<Estimate>) -> (Advice, String)
     } else {
         let text = format!(
             "More rows or labels first: the saving over the best simpler rule, {rule}, is {between} of its cost ({worth}), and these \
-             rows are too few to decide."
+             rows are too few to decide. Four times as many rows like these would halve the interval."
         );
         (Advice::MoreData, text)
     }
@@ -335,7 +335,7 @@ fn by_routing(limit: &AtLimit, target: f64) -> (Advice, String) {
     } else {
         let text = format!(
             "More rows or labels first: to lose no more than {target} Pointsman routes {between} less than the best simpler rule, \
-             {rule}, which routes {routed}, and these rows are too few to decide."
+             {rule}, which routes {routed}, and these rows are too few to decide. Four times as many rows like these would halve the interval."
         );
         (Advice::MoreData, text)
     }

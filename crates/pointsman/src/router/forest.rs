@@ -48,7 +48,7 @@ impl Router {
         let rows = Arc::new(table.select(&stored, &columns));
         let leaves = LeafStatistics::new(assignment.into_leaf_of_row(&row_of_rank), ranks, &rows, &forest);
         let fitted = FittedPartition::from_forest(partition, cells, backoff);
-        Ok(Self { fitted, rows, starts, leaves: Some(Arc::new(leaves)) })
+        Ok(Self { fitted, rows, starts, leaves: Some(Arc::new(leaves)), added_rows: 0 })
     }
 
     /// Puts a router together from rows in the order of their cells and what was derived from them before. No tree is walked: lengths, ranges
@@ -85,7 +85,7 @@ impl Router {
         let cells = Cells::new(table.classes().len(), axes, table.feature_names().to_vec())?;
         let leaves = Arc::new(parts.into_statistics(&table)?);
         let fitted = FittedPartition::from_forest(partition, cells, backoff);
-        Ok(Self { fitted, rows: Arc::new(table), starts, leaves: Some(leaves) })
+        Ok(Self { fitted, rows: Arc::new(table), starts, leaves: Some(leaves), added_rows: 0 })
     }
 
     /// What was derived from the rows and trees of a forest; `None` if the router is not a forest.

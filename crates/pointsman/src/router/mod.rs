@@ -17,7 +17,7 @@ mod sort;
 
 use std::sync::Arc;
 
-use crate::error::{Result, TableError};
+use crate::error::{Error, Result, TableError};
 use crate::partition::forest::{LeafStatistics, Node, Trees, inputs};
 use crate::partition::{Axis, CellId, Cells, Partition};
 use crate::table::Table;
@@ -46,6 +46,8 @@ pub struct Router {
     starts: Vec<u32>,
     /// The statistics of each leaf of a forest.
     leaves: Option<Arc<LeafStatistics>>,
+    /// The number of rows that were added later, by [`Router::with_more_rows`].
+    added_rows: usize,
 }
 
 impl Router {
@@ -79,7 +81,7 @@ impl Router {
         let columns = fitted.cells.columns_in(table)?;
         let (order, starts) = sort_by_cell(table, &fitted.cells, &columns);
         let rows = Arc::new(table.select(&order, &columns));
-        Ok(Self { fitted, rows, starts, leaves: None })
+        Ok(Self { fitted, rows, starts, leaves: None, added_rows: 0 })
     }
 
     /// The statistics of each leaf, if this is a forest.
@@ -121,6 +123,25 @@ impl Router {
     #[must_use]
     pub fn rows(&self) -> &Table {
         &self.rows
+    }
+
+    /// The number of calibration rows that were added later, chosen cell by cell: see [`Router::with_more_rows`]. A router calibrated anew on
+    /// all rows would count them as traffic.
+    #[must_use]
+    pub fn added_rows(&self) -> usize {
+        self.added_rows
+    }
+
+    /// The same router, of whose rows this many were added later: for reading routers from files.
+    ///
+    /// # Errors
+    /// If it has no other rows, or is a forest, to which no rows can be added.
+    pub fn with_added_rows(self, added_rows: usize) -> Result<Self> {
+        let can_be_added = added_rows < self.rows.rows() && self.leaves.is_none();
+        if added_rows > 0 && !can_be_added {
+            return Err(Error::contradiction("more rows were added to the router than can be"));
+        }
+        Ok(Self { added_rows, ..self })
     }
 
     /// Which rows are in the bootstrap sample of a tree; `None` if the router is not a forest or has no such tree. Rows with one label are

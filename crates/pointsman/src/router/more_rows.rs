@@ -72,7 +72,8 @@ impl Router {
             let added = new.iter().map(|&row| own + row as usize);
             old.iter().map(|&row| row as usize).chain(added).for_each(|row| weights[row] *= scale);
         }
-        Self::assemble(self.fitted.clone(), &rows.with_weights(weights)?)
+        Self::assemble(self.fitted.clone(), &rows.with_weights(weights)?)?
+            .with_added_rows(self.added_rows + table.rows())
     }
 }
 

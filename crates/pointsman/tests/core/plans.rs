@@ -212,3 +212,31 @@ fn listed_labels_have_the_worth_of_the_offer() {
     }
     assert!(offers > 0);
 }
+
+/// A new item gets no more labels than an item may get, and then tells no more than one with more labels.
+#[test]
+fn new_items_keep_to_the_largest_number_of_labels_per_item() {
+    let mut rng = Rng::new(31);
+    let router = calibrated(&draw(&mut rng, 0..8, 600, 5));
+    let plan = |most| router.plan_within(&task(0.05, 0.4), 0.95, most).unwrap();
+    let (limited, unlimited) = (plan(Some(2)), plan(None));
+    assert!(!limited.cells.is_empty());
+    let mut smaller = 0;
+    for (few, many) in limited.cells.iter().map(|few| (few, unlimited.cells.iter().find(|cell| cell.cell == few.cell)))
+    {
+        let many = many.unwrap();
+        assert_eq!((few.labels_per_new_item, many.labels_per_new_item), (2, 5));
+        for (few, many) in few.by_items.iter().zip(&many.by_items) {
+            assert_eq!((few.more_items, Some(few.labels / 2)), (many.more_items, many.more_items));
+            smaller += usize::from(few.worth < many.worth);
+        }
+    }
+    assert!(smaller > 0);
+    let worth = |plan: &pointsman::certify::Plan| {
+        plan.cells.iter().flat_map(|cell| &cell.by_items).map(|offer| offer.worth).sum::<f64>()
+    };
+    assert!(worth(&limited) < worth(&unlimited));
+    // One label per item shows nothing of what an expert would save.
+    let one = plan(Some(1));
+    assert!(one.cells.iter().flat_map(|cell| &cell.by_items).all(|offer| offer.worth == 0.0));
+}
