@@ -153,7 +153,7 @@ fn annotator_flags_are_shown_in_words() {
     let (table, annotations) = with_names(&table(&["no", "yes"], 300, 4, 1));
     let mut found = diagnose_annotated(&table, Some(&annotations), &brier(), &Partition::top_class(3), || ()).unwrap();
     // Whether an annotator is named in the verdict or in a remark depends on the effect of their labels.
-    let named = |one: &pointsman::diagnose::Annotator| format!("{} ({})", one.annotator, one.flags.join(", "));
+    let named = |one: &pointsman::diagnose::Annotator| format!("{} ({})", one.annotator, one.flags_in_words());
     let flagged = found.annotators.iter().find(|one| one.annotator == "e").map(named).unwrap();
     let sentence =
         format!("Correct the labels first: {flagged} does not label independently. Leave them out: --without e.");
@@ -170,7 +170,7 @@ fn annotator_flags_are_shown_in_words() {
     };
     let expected = format!("Correct the labels first: {left_out} of 5 annotators {what}.");
     assert_eq!(headline, expected);
-    assert!(between("class=\"lead\">", "</p>").contains("says no more often than others"), "{sentence}");
+    assert!(between("class=\"lead\">", "</p>").contains("e (says no on all "), "{sentence}");
     for flag in ["class-no-high", "class-yes-low", "agreement-low", "follows-high"] {
         assert!(!page.contains(flag), "{flag} in {headline}");
     }

@@ -233,8 +233,11 @@ impl<'a> Counter<'a> {
     /// The error about labels that cannot be counted, if there are any.
     pub(super) fn take_error(&mut self, file: &str, classes: &[String]) -> Option<Error> {
         let annotator = self.found.annotator.as_ref().unwrap_or(&self.columns.annotator);
-        let unknown = std::mem::take(&mut self.unknown).error(file, &self.found.label, classes);
-        unknown.or_else(|| std::mem::take(&mut self.contradictions).error(file, annotator))
+        let contradictions = std::mem::take(&mut self.contradictions);
+        let date = self.found.unused_date.as_deref();
+        let besides = contradictions.besides(date);
+        let unknown = std::mem::take(&mut self.unknown).error(file, &self.found.label, classes, &besides);
+        unknown.or_else(|| contradictions.error(file, annotator, date))
     }
 
     /// Counts a label, if it is among the first of its item and its annotator is not left out.

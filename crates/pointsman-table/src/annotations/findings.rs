@@ -34,8 +34,8 @@ impl UnknownLabels {
         }
     }
 
-    /// The error about all of them.
-    pub(super) fn error(self, file: &str, column: &str, classes: &[String]) -> Option<Error> {
+    /// The error about all of them; `besides` says what else is to be done.
+    pub(super) fn error(self, file: &str, column: &str, classes: &[String], besides: &str) -> Option<Error> {
         let Refused { row, line, reason } = self.first?;
         let meant = |label: &String| match closest(label, classes.iter().map(String::as_str)) {
             Some(class) => format!("{} (for {class}?)", shown(label)),
@@ -54,7 +54,7 @@ impl UnknownLabels {
         };
         let flags = self.labels.iter().take(MAX_LISTED).map(|label| format!(" --ignore-label {}", shown(label)));
         let ignore = format!(", or leave these rows out with{}", flags.collect::<String>());
-        Some(RowAt { file, row, line }.value(column, reason + &more + &ignore))
+        Some(RowAt { file, row, line }.value(column, reason + &more + &ignore + besides))
     }
 }
 
@@ -77,8 +77,22 @@ impl Contradictions {
         }
     }
 
-    /// The error about all of them.
-    pub(super) fn error(self, file: &str, column: &str) -> Option<Error> {
+    /// What to add to a message on something else, so that both can be mended at once; empty without contradictions.
+    pub(super) fn besides(&self, date: Option<&str>) -> String {
+        let rows = match self.rows {
+            0 => return String::new(),
+            1 => "1 row has".to_owned(),
+            rows => format!("{rows} rows have"),
+        };
+        let sorted = date.map_or(String::new(), |date| format!(" --columns date={date}"));
+        format!(
+            "; besides, {rows} another label of an annotator on the same item: keep one of them with --keep-label latest{sorted} or \
+             --keep-label first{sorted}"
+        )
+    }
+
+    /// The error about all of them; `date` is a column that seems to have the times of labels.
+    pub(super) fn error(self, file: &str, column: &str, date: Option<&str>) -> Option<Error> {
         let Refused { row, line, reason } = self.first?;
         let more = match self.rows - 1 {
             0 => String::new(),
@@ -92,7 +106,9 @@ impl Contradictions {
         };
         let reason = format!(
             "{reason}{more}: keep one label per annotator and item, with --keep-label latest (in Python keep_label='latest') or first; \
-             --columns date=NAME sorts labels by a column of dates, otherwise the order of the file counts"
+             --columns date={} sorts labels by {}, otherwise the order of the file counts",
+            date.unwrap_or("NAME"),
+            date.map_or("a column of dates", |_| "that column of dates")
         );
         Some(RowAt { file, row, line }.value(column, reason))
     }

@@ -367,6 +367,25 @@ fn a_missing_column_of_dates_is_not_taken_for_missing_ids() {
     }
 }
 
+/// One message has the flags for all that is to be decided.
+#[test]
+fn unknown_labels_and_contradictions_are_reported_together() {
+    let folder = Folder::new();
+    let table = folder.file("table.csv", TABLE);
+    let labels = "annotator,id,label,created_at\n\
+                  ann,a,cat,2026-05-04T08:00:00Z\nann,a,dog,2026-05-05T08:00:00Z\nbob,a,unsure,2026-05-06T08:00:00Z\n";
+    let labels = folder.file("l.csv", labels);
+    let error = join(&table, &labels, &[]).unwrap_err().to_string();
+    for part in
+        ["--ignore-label \"unsure\"", "1 row has another label", "--keep-label latest --columns date=created_at"]
+    {
+        assert!(error.contains(part), "{part} in {error}");
+    }
+    let known = ReadOptions { ignored_labels: vec!["unsure".to_owned()], ..options(&labels, &[]) };
+    let error = read_frame(&table, &known).unwrap_err().to_string();
+    assert!(error.contains("--columns date=created_at sorts labels by that column of dates"), "{error}");
+}
+
 #[test]
 fn copied_labels_count_once() {
     let folder = Folder::new();
