@@ -46,7 +46,7 @@ pub(super) fn print(args: &DiagnoseArgs, task: &Task, report: &DiagnosisReport, 
     let sentence = &diagnosis.verdict.sentence;
     paragraph(&mut out, 0, &format!("{style}{sentence}{style:#}"))?;
     for remark in &diagnosis.verdict.remarks {
-        hanging(&mut out, 2, 4, &format!("• {}", remark))?;
+        hanging(&mut out, 2, 4, &format!("• {remark}"))?;
     }
     words::policy::print_perfect_oracles(&mut out, task)?;
     worth::print(&mut out, diagnosis)?;

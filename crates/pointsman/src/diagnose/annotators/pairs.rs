@@ -307,7 +307,7 @@ pub(super) fn suspected_pairs(
             all.expected_effect(pair.pair, Some(pair.score))?
         };
         let excess = pair.evidence(effect.max(0.0) + TOLERANCE_IN_LOG_ODDS, variance) - threshold;
-        (excess > 0.0).then(|| SuspectedPair {
+        (excess > 0.0).then_some(SuspectedPair {
             pair: pair.pair,
             common: pair.common,
             agreed: pair.agreed,
