@@ -34,7 +34,7 @@ use crate::task::{Task, TaskSummary};
 pub use advice::{Advice, Recommendation};
 pub use agreement::{Agreement, ChangedCell, Sensitivity, copies_per_label};
 pub use annotators::{
-    AgreeingPair, Annotations, Annotator, AnnotatorCheck, AnnotatorStatistics, NamedLabel, Suspicion,
+    AgreeingPair, Annotations, Annotator, AnnotatorCheck, AnnotatorStatistics, NamedLabel, Suspicion, UsualClass,
 };
 use correlation::correlation;
 use crossfit::{Crossfit, Plan};

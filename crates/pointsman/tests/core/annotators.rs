@@ -272,9 +272,23 @@ fn an_annotator_who_gives_one_label_is_described_by_it() {
     let (table, annotations) = labelled_by(&mut rng, 10, 200, 4, labeller);
     let check = AnnotatorCheck::new(&table, &annotations).unwrap();
     let one = &check.annotators[2];
-    assert_eq!(one.only_class.as_deref(), Some(table.classes()[0].as_str()));
+    assert_eq!(one.usual_class.as_ref().map(|usual| usual.votes), Some(one.votes));
     assert_eq!(one.flags_in_words(), format!("says {} on all {} labels", table.classes()[0], one.votes));
-    assert!(check.annotators[3].only_class.is_none());
+    assert!(check.annotators[3].usual_class.is_none() && !one.differs_by_noise_only());
+    // A few other labels do not hide the usual one.
+    let labels = |row: usize| {
+        let change = |(place, label): (usize, &pointsman::diagnose::NamedLabel)| {
+            let is_changed = label.annotator == 2 && row % 40 == 7;
+            (label.annotator, if is_changed { 1 + place as u32 % 2 } else { label.class })
+        };
+        annotations.labels(row).iter().enumerate().map(change).collect::<Vec<_>>()
+    };
+    let changed = Annotations::new((0..10).map(|who| format!("a{who:02}")), (0..table.rows()).map(labels)).unwrap();
+    let check = AnnotatorCheck::new(&table, &changed).unwrap();
+    let one = &check.annotators[2];
+    let usual = one.usual_class.as_ref().unwrap().votes;
+    assert!(usual < one.votes);
+    assert_eq!(one.flags_in_words(), format!("says {} on {usual} of {} labels", table.classes()[0], one.votes));
 }
 
 #[test]

@@ -17,8 +17,9 @@ const MAX_EXPECTED_FALSE_ALARMS: f64 = 1.0;
 /// Classes with a smaller share of the labels have no statistic of their own.
 const MIN_CLASS_SHARE: f64 = 0.05;
 
-/// The smallest number of labels from which it is reported that all of them name one class.
-const MIN_LABELS_OF_ONE_CLASS: usize = 10;
+/// The smallest number of labels of an annotator with a usual class, and the smallest share of them that name it.
+const MIN_LABELS_OF_USUAL_CLASS: usize = 10;
+const MIN_SHARE_OF_USUAL_CLASS: f64 = 0.95;
 
 /// The start of the flag of an annotator who agrees with one colleague too often.
 const AGREES_WITH: &str = "agrees-with-";
@@ -43,11 +44,22 @@ pub struct Annotator {
     pub follows: Option<f64>,
     /// The excess of labels that are the model's top class over the labels of others; unknown if always alone.
     pub model: Option<f64>,
-    /// The class that all labels name, if there are at least ten.
-    pub only_class: Option<String>,
+    /// The class that 95 % of the labels or more name, if there are at least ten.
+    pub usual_class: Option<UsualClass>,
     /// Significant deviations: `agrees-with-<name>`, `agreement-low`, `agreement-high`, `follows-high`, `model-high`,
     /// `class-<name>-high`, `class-<name>-low`.
     pub flags: Vec<String>,
+}
+
+/// A class that nearly all labels of an annotator name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct UsualClass {
+    /// The class.
+    pub class: String,
+    /// The number of labels that name it.
+    pub votes: usize,
 }
 
 impl Annotator {
@@ -64,17 +76,27 @@ impl Annotator {
         let is_dependence = |flag: &String| {
             flag.starts_with(AGREES_WITH) || ["agreement-high", "follows-high", "model-high"].contains(&flag.as_str())
         };
-        self.flags.iter().any(|flag| flag == "agreement-low") && !self.flags.iter().any(is_dependence)
+        let flags = || self.flags.iter();
+        flags().any(|flag| flag == "agreement-low") && !flags().any(is_dependence) && self.preferred_class().is_none()
+    }
+
+    /// The usual class, if the others name it less often.
+    fn preferred_class(&self) -> Option<&UsualClass> {
+        self.usual_class.as_ref().filter(|usual| self.flags.contains(&format!("class-{}-high", usual.class)))
     }
 
     /// The significant deviations in words: `follows the label before`.
     #[must_use]
     pub fn flags_in_words(&self) -> String {
         // Whoever always gives the same label differs from the others in every other way too.
-        if let Some(class) = &self.only_class
-            && self.flags.contains(&format!("class-{class}-high"))
-        {
-            return format!("says {class} on all {} labels", count(self.votes));
+        match self.preferred_class() {
+            Some(usual) if usual.votes == self.votes => {
+                return format!("says {} on all {} labels", usual.class, count(self.votes));
+            }
+            Some(usual) => {
+                return format!("says {} on {} of {} labels", usual.class, count(usual.votes), count(self.votes));
+            }
+            None => {}
         }
         let in_words = |flag: &String| match flag.as_str() {
             "agreement-low" => "agrees less with the others than they do among themselves".to_owned(),
@@ -159,9 +181,9 @@ impl AnnotatorCheck {
             let present: Vec<usize> = (0..names.len()).filter(|&annotator| !is_left_out[annotator]).collect();
             let examined: Vec<Examined> = present.par_iter().map(|&annotator| examine(annotator)).collect();
             for (&annotator, result) in present.iter().zip(&examined) {
-                let only_class = only_class(&kept, &places[annotator]).map(|class| classes[class as usize].clone());
+                let usual_class = usual_class(&kept, &places[annotator], classes);
                 let report = result.report(&names[annotator], places[annotator].len(), classes, threshold);
-                last[annotator] = Some(Annotator { only_class, ..report });
+                last[annotator] = Some(Annotator { usual_class, ..report });
             }
             // Ties go to the first name in alphabetical order, and to single annotators.
             let worst =
@@ -233,17 +255,20 @@ impl Examined {
                 .and_then(|deviation| smallest_shown_difference(deviation, agreement.len(), threshold)),
             follows: mean(&self.statistics.follows),
             model: mean(&self.statistics.model),
-            only_class: None,
+            usual_class: None,
             flags: self.suspicions.iter().map(|(suspicion, _)| suspicion.name(classes)).collect(),
         }
     }
 }
 
-/// The class that all of an annotator's labels name; `None` with few labels.
-fn only_class(annotations: &Annotations, places: &[(usize, usize)]) -> Option<u32> {
-    let mut classes = places.iter().map(|&(row, place)| annotations.labels(row)[place].class);
-    let first = classes.next().filter(|_| places.len() >= MIN_LABELS_OF_ONE_CLASS)?;
-    classes.all(|class| class == first).then_some(first)
+/// The class that nearly all of an annotator's labels name; `None` with few labels.
+fn usual_class(annotations: &Annotations, places: &[(usize, usize)], classes: &[String]) -> Option<UsualClass> {
+    let mut counts = vec![0_usize; classes.len()];
+    places.iter().for_each(|&(row, place)| counts[annotations.labels(row)[place].class as usize] += 1);
+    let (class, &votes) = counts.iter().enumerate().max_by_key(|(_, votes)| **votes)?;
+    let is_usual =
+        places.len() >= MIN_LABELS_OF_USUAL_CLASS && votes as f64 >= MIN_SHARE_OF_USUAL_CLASS * places.len() as f64;
+    is_usual.then(|| UsualClass { class: classes[class].clone(), votes })
 }
 
 /// The classes with at least [`MIN_CLASS_SHARE`] of all labels.

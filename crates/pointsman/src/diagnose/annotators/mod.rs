@@ -5,7 +5,7 @@ mod pairs;
 mod statistics;
 
 use crate::error::{Error, Result, TableError, ValueError};
-pub use check::{Annotator, AnnotatorCheck};
+pub use check::{Annotator, AnnotatorCheck, UsualClass};
 pub use pairs::AgreeingPair;
 pub use statistics::{AnnotatorStatistics, Suspicion};
 
