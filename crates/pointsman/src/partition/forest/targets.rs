@@ -1,6 +1,7 @@
 //! The targets of trees: what the labels of each row say, whatever the task.
 
 use super::class_weights::ClassWeights;
+use crate::parallel::prelude::*;
 use crate::table::Table;
 use crate::table::votes::Votes;
 
@@ -9,6 +10,9 @@ pub(super) const TARGETS_OF_LABELS: usize = 3;
 
 /// The largest number of measured oracles whose losses are targets.
 pub(super) const MAX_ORACLE_TARGETS: usize = 3;
+
+/// The smallest number of rows per parallel task.
+const MIN_ROWS_PER_TASK: usize = 256;
 
 /// The targets of each row, divided by their standard deviations, and its weight.
 ///
@@ -49,24 +53,22 @@ impl<const N: usize> Targets<N> {
     pub(super) fn new(table: &Table, rows: &[u32], oracles: &[&[f64]]) -> Self {
         let classes = table.classes().len();
         let class_weights = ClassWeights::new(classes);
-        let (mut dist, mut mean) = (vec![0.0; classes], vec![0.0; classes]);
-        let mut of_row = |row: u32| {
+        let of_row = |(dist, mean): &mut (Vec<f64>, Vec<f64>), &row: &u32| {
             let row = row as usize;
-            let [irreducible, reducible] = brier_decomposition(table, row, &mut dist)?;
+            let [irreducible, reducible] = brier_decomposition(table, row, dist)?;
             let votes = table.votes(row)?;
-            votes.mean_into(&mut mean);
+            votes.mean_into(mean);
             let mut own = [0.0; N];
-            own[..TARGETS_OF_LABELS].copy_from_slice(&[
-                irreducible,
-                reducible,
-                class_weights.mean_excess(&mean, &dist),
-            ]);
+            own[..TARGETS_OF_LABELS].copy_from_slice(&[irreducible, reducible, class_weights.mean_excess(mean, dist)]);
             for (target, oracle) in own[TARGETS_OF_LABELS..].iter_mut().zip(oracles) {
                 *target = brier_loss(votes, &oracle[row * classes..][..classes]) - irreducible;
             }
             Some(own)
         };
-        let mut values: Vec<[f64; N]> = rows.iter().filter_map(|&row| of_row(row)).collect();
+        let buffers = || (vec![0.0; classes], vec![0.0; classes]);
+        let found: Vec<Option<[f64; N]>> =
+            rows.par_iter().with_min_len(MIN_ROWS_PER_TASK).map_init(buffers, of_row).collect();
+        let mut values: Vec<[f64; N]> = found.into_iter().flatten().collect();
         let weights = weights_of(table, rows);
         let scales: [f64; N] = std::array::from_fn(|target| {
             let deviation = standard_deviation(&weights, |i| values[i][target]);
