@@ -353,7 +353,9 @@ def litellm(folder, model, before):
     )
     command = [*before, pathlib.Path(sys.executable).with_name("litellm"), "--config", folder / "litellm.yaml", "--host", "127.0.0.1", "--port", str(port)]
     with (folder / "litellm.log").open("w") as log:
-        environment = os.environ | {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_LOG": "ERROR"}
+        # It listens on this machine only.
+        without_key = {"LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY": "true"}
+        environment = os.environ | without_key | {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_LOG": "ERROR"}
         process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
     try:
         for _ in range(120):
