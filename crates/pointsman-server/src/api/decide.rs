@@ -143,9 +143,17 @@ impl Decided {
     path = "/v1/deployments/{deployment}/decide",
     tag = "decisions",
     params(("deployment" = String, Path, description = "The deployment's name"), DecideParams),
-    request_body(content = DecideBody, example = json!({"id": "q17", "probs": [0.2, 0.5, 0.3], "features": {"words": 12}, "tags": {"team": "shop"}})),
+    request_body(content(
+        (DecideBody = "application/json", example = json!({"id": "q17", "probs": [0.2, 0.5, 0.3], "features": {"words": 12}, "tags": {"team": "shop"}})),
+        (String = "application/x-ndjson"),
+        (Vec<u8> = "application/vnd.apache.arrow.stream"),
+    )),
     responses(
-        (status = 200, description = "The decision, or `rows` of them", body = Answer),
+        (status = 200, description = "The decision, or `rows` of them, in the format of the body", content(
+            (Answer = "application/json"),
+            (String = "application/x-ndjson"),
+            (Vec<u8> = "application/vnd.apache.arrow.stream"),
+        )),
         (status = 400, description = "The body cannot be read", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "There is no such deployment", body = Problem, content_type = "application/problem+json"),
         (status = 409, description = "The deployment has no active version", body = Problem, content_type = "application/problem+json"),
