@@ -5,7 +5,7 @@ mod human;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
-use anyhow::anyhow;
+use anyhow::{anyhow, bail};
 use pointsman::diagnose::{Advice, DIAGNOSIS_STEPS, Stopping};
 use pointsman::{Diagnosis, Partition, Policy, Router, Table, Task};
 use pointsman_report::{DiagnosisReport, Inputs, NextStep, Report, diagnosis_html, reliability};
@@ -15,12 +15,19 @@ use crate::args::{DiagnoseArgs, VotesArgs};
 use crate::flags::{self, shell_quoted, shell_quoted_text};
 use crate::output::check_folder;
 use crate::progress::Progress;
+use crate::render::number::plain;
 use crate::render::warn_all;
 use crate::{errors, evaluate, input, json, task, words};
 
 pub(crate) fn run(args: &DiagnoseArgs) -> anyhow::Result<()> {
     input::check_streams([Some(&args.table), args.votes.annotations.as_ref(), args.task.task.first()])?;
     args.output.iter().try_for_each(|folder| check_folder(folder))?;
+    if let Some(budget) = args.task.budget.filter(|budget| *budget > 1.0) {
+        let budget = plain(budget);
+        bail!(
+            "--budget {budget}: is not a share of the queries, which is from 0 to 1; plan --max-labels N limits labels"
+        );
+    }
     let task = task::from_args(&args.task)?;
     let options = input::read_options(&args.reading, Some(&args.votes), Need::Votes)?;
     let frame = input::read_frame(&args.table, &options)?;

@@ -253,15 +253,20 @@ fn labels_that_stop_on_agreement_are_reported_and_first_labels_help() {
     assert!(irreducible("a.st") < 0.35 && irreducible("b.st") > 0.4, "{} {}", irreducible("a.st"), irreducible("b.st"));
 }
 
-/// Items that three of six annotators label, in order; `dan` repeats the label before his, or is as independent as the others.
+/// Items that four of six annotators label, in order; `dan` repeats the label before his, or is as independent as the others.
 fn write_named(folder: &Path, n: usize, copies: bool) {
+    write_named_by(folder, n, copies, |_, u| [0.2 + 0.6 * u; 2]);
+}
+
+/// As [`write_named`], where `law` gives the predicted and the true probability of yes for each item and a random number.
+fn write_named_by(folder: &Path, n: usize, copies: bool, law: impl Fn(usize, f64) -> [f64; 2]) {
     let (mut items, mut labels) = ("id,prob_no,prob_yes\n".to_owned(), "id,label,annotator\n".to_owned());
     let mut rng = Lcg::new(11);
     let mut uniform = || rng.uniform();
     let names = ["ann", "bob", "cy", "dan", "eve", "fay"];
     for item in 0..n {
-        let p = 0.2 + 0.6 * uniform();
-        writeln!(items, "{item},{},{p}", 1.0 - p).unwrap();
+        let [predicted, p] = law(item, uniform());
+        writeln!(items, "{item},{},{predicted}", 1.0 - predicted).unwrap();
         let first = (uniform() * 6.0) as usize;
         let mut before = None;
         for place in 0..4 {
@@ -346,10 +351,49 @@ fn a_copier_of_one_colleague_is_named_with_how_often_they_agree() {
     );
 }
 
+/// A column of final labels in a table of annotations is no annotator.
+#[test]
+fn a_majority_vote_is_named_with_the_option_that_leaves_it_out() {
+    let folder = TempDir::new().unwrap();
+    write_named(folder.path(), 900, false);
+    let labels = fs::read_to_string(folder.path().join("labels.csv")).unwrap();
+    let mut rows: Vec<Vec<&str>> = vec![Vec::new(); 900];
+    for row in labels.lines().skip(1) {
+        rows[row.split(',').next().unwrap().parse::<usize>().unwrap()].push(row);
+    }
+    // One to four labels, and then the most frequent one.
+    let mut text = "id,label,annotator\n".to_owned();
+    for (item, row) in rows.iter().enumerate() {
+        let kept = &row[..1 + item % 4];
+        let yes = kept.iter().filter(|row| row.contains(",yes,")).count();
+        kept.iter().for_each(|row| writeln!(text, "{row}").unwrap());
+        writeln!(text, "{item},{},FINAL", if 2 * yes > kept.len() { "yes" } else { "no" }).unwrap();
+    }
+    fs::write(folder.path().join("labels.csv"), text).unwrap();
+    let command = "diagnose items.csv --annotations labels.csv --route 0.05 --partition confidence:5";
+    let found = line(folder.path(), &format!("{command} --json")).ok().json();
+    let said = found["verdict"]["sentence"].as_str().unwrap();
+    assert_eq!(found["verdict"]["advice"], "mend-labels", "{said}");
+    assert!(said.starts_with("Correct the labels first: FINAL looks like a majority vote"), "{said}");
+    assert!(!said.contains("until annotators agreed"), "{said}");
+    let next = found["next_step"]["commands"][0].as_str().unwrap();
+    assert!(next.contains("--without FINAL") && !next.contains("--first-labels"), "{next}");
+    let shown = line(folder.path(), command).ok().words();
+    assert!(shown.contains("looks like a majority vote of the others"), "{shown}");
+    let cured = line(folder.path(), &format!("{command} --without FINAL --json")).ok().json();
+    assert!(!cured["verdict"]["sentence"].as_str().unwrap().contains("majority vote"), "{cured}");
+}
+
 #[test]
 fn few_labels_to_leave_out_are_part_of_the_verdict() {
     let folder = TempDir::new().unwrap();
-    write_named(folder.path(), 900, false);
+    // On two items of five the model is sure and annotators are divided, so that routing pays. On the others the model is unsure and right.
+    write_named_by(folder.path(), 900, false, |item, u| {
+        let part = (2.0 * u).fract();
+        let unsure = 0.52 + 0.1 * part;
+        let [predicted, p] = if item % 5 < 3 { [unsure; 2] } else { [0.85 + 0.1 * part, 0.5] };
+        if u < 0.5 { [predicted, p] } else { [1.0 - predicted, 1.0 - p] }
+    });
     // On a quarter of the items a seventh annotator stands in for one of the six, and always says no.
     let labels = fs::read_to_string(folder.path().join("labels.csv")).unwrap();
     let stands_in =
@@ -360,7 +404,7 @@ fn few_labels_to_leave_out_are_part_of_the_verdict() {
         false => format!("{row}\n"),
     };
     fs::write(folder.path().join("labels.csv"), labels.lines().map(replaced).collect::<String>()).unwrap();
-    let command = "diagnose items.csv --annotations labels.csv --partition confidence:5 --json --route 0.05";
+    let command = "diagnose items.csv --annotations labels.csv --partition confidence:5 --json --route 0.15";
     let found = line(folder.path(), command).ok().json();
     assert_eq!(found["flagged_annotators"]["annotators"], serde_json::json!(["gus"]), "{found}");
     let (share, verdict) = (found["flagged_annotators"]["label_share"].as_f64().unwrap(), &found["verdict"]);
@@ -369,11 +413,12 @@ fn few_labels_to_leave_out_are_part_of_the_verdict() {
     assert!(said.contains(&format!("gus (says no on all {given} labels)")), "{said}");
     // Codes are for programs: words have none.
     assert!(!said.contains("class-no-high"), "{said}");
-    match verdict["advice"].as_str().unwrap() {
-        "use-it" => assert!(said.contains("Use it, after leaving out gus (--without gus)"), "{said}"),
-        "mend-labels" => assert!(said.contains("--without gus"), "{said}"),
-        _ => {}
-    }
+    assert_eq!(verdict["advice"], "use-it", "{said}");
+    let sentence = verdict["sentence"].as_str().unwrap();
+    assert!(sentence.starts_with("Use it, after leaving out gus (--without gus): at these prices it saves"), "{said}");
+    // Nothing is estimated again without the labels to leave out.
+    assert!(sentence.ends_with("This was measured with their labels: run diagnose again without them."), "{said}");
+    assert!(found["next_step"]["commands"][0].as_str().unwrap().contains("--without gus"), "{found}");
 }
 
 #[test]
@@ -492,6 +537,7 @@ fn invalid_first_labels_are_refused() {
         ("evaluate router.safetensors heldout.csv --first-labels 2", vec!["heldout.csv", "counts have no order"]),
         ("diagnose calibration.csv --partition features:x_size=3", vec!["x_size", "x_length"]),
         ("diagnose missing.csv", vec!["missing.csv"]),
+        ("diagnose calibration.csv --route 0.1 --budget 500", vec!["--budget 500", "plan --max-labels N"]),
     ] {
         let run = line(folder.path(), arguments);
         assert_eq!(run.code, 2, "{arguments}: {run:?}");

@@ -1,7 +1,7 @@
 //! The verdict of a diagnosis, in words.
 
 use super::remarks::{plain, remarks, without_flagged};
-use super::{AtLimit, Diagnosis, Estimate, FlaggedAnnotators, Mismatch, Stopping, Worth};
+use super::{Annotator, AtLimit, Diagnosis, Estimate, FlaggedAnnotators, Mismatch, Stopping, Worth};
 use crate::evaluate::rule_name;
 use crate::number::{count, counted, fixed, percent};
 use crate::partition::SPARSE_BELOW_ROWS;
@@ -142,6 +142,11 @@ fn verdict(diagnosis: &Diagnosis) -> (Advice, String) {
 
 /// The reason why the labels must be corrected before anything is estimated from them, if there is one.
 fn labels_to_mend(diagnosis: &Diagnosis) -> Option<String> {
+    let flagged = diagnosis.flagged_annotators.as_ref().filter(|flagged| flagged.is_material());
+    // All other checks take each label for one of its own, which a majority vote is not.
+    if let Some(flagged) = flagged.filter(|_| diagnosis.annotators.iter().any(Annotator::is_majority_vote)) {
+        return Some(leave_out_first(diagnosis, flagged));
+    }
     // Copies make the labels of every item with the fewest labels agree, so they come before the number of labels.
     if let Some(copies) = diagnosis.agreement.copies {
         return Some(format!(
@@ -155,17 +160,8 @@ fn labels_to_mend(diagnosis: &Diagnosis) -> Option<String> {
              and estimates from such labels are biased. Keep the first labels of every item only: --first-labels {k}."
         ));
     }
-    if let Some(flagged) = diagnosis.flagged_annotators.as_ref().filter(|flagged| flagged.is_material()) {
-        let (they, are) = match flagged.annotators.len() {
-            1 => ("This annotator", "Leave these labels out"),
-            _ => ("These annotators", "Leave them out"),
-        };
-        return Some(format!(
-            "Correct the labels first: {}. {they} gave {} of the labels. {are}: {}.",
-            without_flagged(diagnosis, flagged),
-            percent(flagged.label_share),
-            options(flagged)
-        ));
+    if let Some(flagged) = flagged {
+        return Some(leave_out_first(diagnosis, flagged));
     }
     if let Some(stopping) = diagnosis.stopping.filter(Stopping::is_suspicious) {
         return Some(numbers_depend_on_labels(&stopping));
@@ -181,12 +177,26 @@ fn labels_to_mend(diagnosis: &Diagnosis) -> Option<String> {
     })
 }
 
+/// The verdict on annotators whose labels are to be left out before anything is estimated.
+fn leave_out_first(diagnosis: &Diagnosis, flagged: &FlaggedAnnotators) -> String {
+    let (they, are) = match flagged.annotators.len() {
+        1 => ("This annotator", "Leave these labels out"),
+        _ => ("These annotators", "Leave them out"),
+    };
+    format!(
+        "Correct the labels first: {}. {they} gave {} of the labels. {are}: {}.",
+        without_flagged(diagnosis, flagged),
+        percent(flagged.label_share),
+        options(flagged)
+    )
+}
+
 /// The options that leave annotators out.
 fn options(flagged: &FlaggedAnnotators) -> String {
     flagged.annotators.iter().map(|name| format!("--without {}", quoted(name))).collect::<Vec<_>>().join(" ")
 }
 
-/// A verdict to use it, if a few labels are to be left out before.
+/// A verdict to use it, if a few labels are to be left out before. Nothing is estimated again without them.
 fn after_leaving_out(sentence: &str, flagged: &FlaggedAnnotators) -> String {
     let verdict = sentence.strip_prefix("Use it").unwrap_or(sentence);
     let names = flagged.annotators.iter().take(MAX_LISTED).map(String::as_str).collect::<Vec<_>>().join(", ");
@@ -194,7 +204,10 @@ fn after_leaving_out(sentence: &str, flagged: &FlaggedAnnotators) -> String {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    format!("Use it, after leaving out {names}{more} ({}){verdict}", options(flagged))
+    format!(
+        "Use it, after leaving out {names}{more} ({}){verdict} This was measured with their labels: run diagnose again without them.",
+        options(flagged)
+    )
 }
 
 /// The verdict on items whose number of labels seems to depend on what the labels say.

@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::estimate::RowEstimates;
 use crate::loss::Loss;
 use crate::table::Table;
+use crate::table::votes::Votes;
 
 /// The relative difference of the irreducible loss from which the labels must be corrected first.
 const MATERIAL: f64 = 0.1;
@@ -28,33 +29,37 @@ pub struct FlaggedAnnotators {
     pub irreducible_without: Option<f64>,
 }
 
+/// The rows with the labels of annotators who are not to be left out; `None` if nobody else labelled.
+pub(super) fn without_left_out(
+    table: &Table,
+    annotations: &Annotations,
+    check: &AnnotatorCheck,
+) -> Result<Option<Table>> {
+    let classes = table.classes().len();
+    let votes = annotations.votes_without(&check.left_out, classes)?;
+    let has_labels = |row: &u32| votes[*row as usize * classes..][..classes].iter().any(|&n| n > 0);
+    let kept: Vec<u32> = (0..table.rows() as u32).filter(has_labels).collect();
+    let kept_votes = kept.iter().flat_map(|&row| &votes[row as usize * classes..][..classes]).copied().collect();
+    let columns: Vec<usize> = (0..table.feature_names().len()).collect();
+    (!kept.is_empty()).then(|| table.select(&kept, &columns).with_votes(kept_votes)).transpose()
+}
+
 impl FlaggedAnnotators {
-    /// `None` if no annotator is to be left out.
+    /// Those whom the check leaves out of a table's annotations; `others` has the rows with the labels of the others, if there are any.
     pub(super) fn new(
         table: &Table,
         annotations: &Annotations,
         check: &AnnotatorCheck,
+        others: Option<&Table>,
         loss: &Loss,
-    ) -> Result<Option<Self>> {
-        if check.left_out.is_empty() {
-            return Ok(None);
-        }
-        let classes = table.classes().len();
-        let votes = annotations.votes_without(&check.left_out, classes)?;
-        let has_labels = |row: &u32| votes[*row as usize * classes..][..classes].iter().any(|&n| n > 0);
-        let kept: Vec<u32> = (0..table.rows() as u32).filter(has_labels).collect();
-        let kept_votes = kept.iter().flat_map(|&row| &votes[row as usize * classes..][..classes]).copied().collect();
-        let columns: Vec<usize> = (0..table.feature_names().len()).collect();
-        let without = match kept.is_empty() {
-            true => None,
-            false => mean_irreducible(&table.select(&kept, &columns).with_votes(kept_votes)?, loss),
-        };
-        Ok(Some(Self {
+    ) -> Self {
+        let labels = |rows: &Table| (0..rows.rows()).filter_map(|row| rows.votes(row)).map(Votes::k).sum::<u64>();
+        Self {
             annotators: check.left_out.clone(),
-            label_share: 1.0 - votes.iter().map(|&n| f64::from(n)).sum::<f64>() / annotations.total().max(1) as f64,
+            label_share: 1.0 - others.map_or(0, labels) as f64 / annotations.total().max(1) as f64,
             irreducible: mean_irreducible(table, loss),
-            irreducible_without: without,
-        }))
+            irreducible_without: others.and_then(|others| mean_irreducible(others, loss)),
+        }
     }
 
     /// Replaces the irreducible loss with all labels by the one that the diagnosis reports, and the one without theirs in proportion.

@@ -43,6 +43,7 @@ pub use estimate::Estimate;
 use halves::Ordered;
 pub use halves::halves;
 pub use left_out::FlaggedAnnotators;
+use left_out::without_left_out;
 pub use mismatch::{ClassMatch, Mismatch};
 pub use stopping::Stopping;
 pub use unanimity::Unanimity;
@@ -96,7 +97,8 @@ pub struct Diagnosis {
     pub weak_model: WeakModel,
     /// Whether there are enough labels, rows and cells.
     pub enough: Enough,
-    /// Whether the number of labels depends on the labels themselves; unknown if it does not vary.
+    /// Whether the number of labels depends on the labels themselves, without those of annotators to leave out; unknown if it does not vary
+    /// or the labels of an item hardly ever differ.
     pub stopping: Option<Stopping>,
     /// Set if all labels of each row agree although similar rows differ: labels may be copies.
     pub unanimity: Option<Unanimity>,
@@ -172,10 +174,11 @@ pub fn diagnose_annotated(
     let unlimited = task.clone().without_limit();
     let cells = fixed_cells(&ordered.rows, router.clone())?;
     let checked = annotations.map(|named| AnnotatorCheck::new(table, named).map(|check| (named, check))).transpose()?;
-    let flagged_annotators = match &checked {
-        Some((named, check)) => FlaggedAnnotators::new(table, named, check, task.loss())?,
-        None => None,
-    };
+    let (mut flagged_annotators, mut labels_of_others) = (None, None);
+    if let Some((named, check)) = checked.as_ref().filter(|(_, check)| !check.left_out.is_empty()) {
+        labels_of_others = without_left_out(table, named, check)?;
+        flagged_annotators = Some(FlaggedAnnotators::new(table, named, check, labels_of_others.as_ref(), task.loss()));
+    }
     let (annotators, agreeing_pairs) = checked.map(|(_, check)| (check.annotators, check.pairs)).unwrap_or_default();
     let mut diagnosis = Diagnosis {
         rows: table.rows(),
@@ -191,7 +194,8 @@ pub fn diagnose_annotated(
         bounds: None,
         weak_model: WeakModel::fit(&ordered.rows)?,
         enough: Enough::new(&ordered.rows, &router, &unlimited)?,
-        stopping: Stopping::detect(table)?,
+        // A majority vote among the labels makes those of items with few labels agree, as stopping at agreement does.
+        stopping: Stopping::detect(labels_of_others.as_ref().unwrap_or(table))?,
         unanimity: Unanimity::detect(table)?,
         agreement: Agreement::new(&ordered, &cells, &unlimited)?,
         mismatch: Mismatch::detect(table)?,

@@ -108,7 +108,11 @@ pub(super) fn without_flagged(diagnosis: &Diagnosis, flagged: &FlaggedAnnotators
         format!("{name} ({})", flags.unwrap_or_default())
     };
     let is_in_pair = |name: &&String| diagnosis.agreeing_pairs.iter().any(|pair| pair.annotator == **name);
-    let others: Vec<&String> = flagged.annotators.iter().filter(|name| !is_in_pair(name)).collect();
+    let others = flagged.annotators.iter().filter(|name| !is_in_pair(name));
+    let is_vote =
+        |name: &&String| diagnosis.annotators.iter().any(|one| one.annotator == **name && one.is_majority_vote());
+    let (votes, others): (Vec<&String>, Vec<&String>) = others.partition(is_vote);
+    let votes = votes.into_iter().map(|name| format!("{name} looks like a majority vote of the others"));
     // Copying, or following the model, is another fault than labelling with more noise.
     let is_dependent =
         |name: &&String| diagnosis.annotators.iter().any(|one| one.annotator == **name && !one.differs_by_noise_only());
@@ -133,7 +137,8 @@ pub(super) fn without_flagged(diagnosis: &Diagnosis, flagged: &FlaggedAnnotators
         sentence(&dependent, [&does, &do_]),
         sentence(&noisy, ["agrees with the others less than expected", "agree with the others less than expected"]),
     ];
-    let sentences = pairs.chain(more_pairs).chain(sentences.into_iter().flatten()).collect::<Vec<_>>().join("; ");
+    let sentences = votes.chain(pairs).chain(more_pairs).chain(sentences.into_iter().flatten());
+    let sentences = sentences.collect::<Vec<_>>().join("; ");
     let change = match (flagged.irreducible, flagged.irreducible_without) {
         (Some(with), Some(without)) => {
             format!(", and without these labels the irreducible loss is {}, not {}", fixed(without, 3), fixed(with, 3))

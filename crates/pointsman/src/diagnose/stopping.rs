@@ -7,6 +7,8 @@
 
 use statrs::function::erf::erfc;
 
+use super::annotators::{Annotations, AnnotatorCheck};
+use super::left_out::without_left_out;
 use crate::error::Result;
 use crate::partition::{CellId, Partition};
 use crate::router::Router;
@@ -18,6 +20,9 @@ const STRATA: usize = 10;
 
 /// The smallest number of rows whose k is not the most frequent one.
 const MIN_ROWS: usize = 20;
+
+/// The smallest share of the rows with several labels in which some of these differ. Otherwise labels are copies, or no item is ambiguous.
+const MIN_SHARE_OF_CONTESTED_ROWS: f64 = 0.01;
 
 /// The significance level below which commands warn.
 const SIGNIFICANCE: f64 = 1e-3;
@@ -42,7 +47,8 @@ pub struct Stopping {
 }
 
 impl Stopping {
-    /// Compares the rows of a table; `None` if all have the same number of labels, or too few differ.
+    /// Compares the rows of a table; `None` if all have the same number of labels, or too few differ in it, or the labels of a row hardly ever
+    /// differ.
     ///
     /// # Errors
     /// If the table has no votes.
@@ -54,6 +60,23 @@ impl Stopping {
         // A router sorts its rows by cell and content, so sums do not depend on the order of the table.
         let router = Router::calibrate(table, &Partition::confidence(STRATA))?;
         Ok(Self::of_items(&items(&router)))
+    }
+
+    /// As [`detect`](Self::detect) and, if that is [suspicious](Self::is_suspicious), again without the labels of annotators who should be left
+    /// out: a majority vote among the labels makes those of items with few labels agree, too.
+    ///
+    /// # Errors
+    /// If the table has no votes, or the annotations are of other rows.
+    pub fn detect_annotated(table: &Table, annotations: Option<&Annotations>) -> Result<Option<Self>> {
+        let found = Self::detect(table)?;
+        let Some(annotations) = annotations.filter(|_| found.is_some_and(|found| found.is_suspicious())) else {
+            return Ok(found);
+        };
+        let check = AnnotatorCheck::new(table, annotations)?;
+        match without_left_out(table, annotations, &check)? {
+            Some(others) if !check.left_out.is_empty() => Self::detect(&others),
+            _ => Ok(found),
+        }
     }
 
     /// As [`detect`](Self::detect), but compares items within the cells of a router, and only in cells whose items differ in their number of
@@ -70,6 +93,10 @@ impl Stopping {
 
     fn of_items(items: &[Item]) -> Option<Self> {
         let pairs: Vec<Item> = items.iter().copied().filter(|item| item.k >= 2).collect();
+        let contested = pairs.iter().filter(|item| item.disagreement > 0.0).count();
+        if (contested as f64) < MIN_SHARE_OF_CONTESTED_ROWS * pairs.len() as f64 {
+            return None;
+        }
         let mut found = Vec::new();
         found.extend(covariance_in_errors(&pairs, |item| item.disagreement));
         if pairs.len() < items.len() {

@@ -165,6 +165,17 @@ fn independent_annotators_are_rarely_flagged() {
     assert!(accused <= 40, "{accused} of 800");
 }
 
+/// An annotator who labels every item is no majority vote of the others.
+#[test]
+fn annotators_of_all_items_are_not_taken_for_majority_votes() {
+    let mut rng = Rng::new(21);
+    for annotators in [4, 5, 8] {
+        let (table, annotations) = labelled_by(&mut rng, annotators, 400, annotators, |_| Labeller::Honest);
+        let check = AnnotatorCheck::new(&table, &annotations).unwrap();
+        assert!(check.annotators.iter().all(|one| !one.flags.contains(&"majority-vote".to_owned())), "{check:?}");
+    }
+}
+
 /// With several bad labellers the one with the strongest evidence is left out first, and the others are examined without their labels.
 #[test]
 fn several_bad_labellers_are_left_out_one_by_one() {

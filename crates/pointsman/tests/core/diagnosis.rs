@@ -1,7 +1,7 @@
 //! Diagnoses of simulations with known answers.
 
-use pointsman::diagnose::diagnose;
-use pointsman::diagnose::{Advice, Stopping, Unanimity};
+use pointsman::diagnose::{Advice, Annotations, Stopping, Unanimity};
+use pointsman::diagnose::{diagnose, diagnose_annotated};
 use pointsman::{Diagnosis, Loss, Oracle, Partition, Table, Task};
 
 use crate::world::{CLASS_NAMES, Rng, close, table};
@@ -46,6 +46,109 @@ fn stopping_on_agreement_is_detected() {
         let found = Stopping::detect(&table).unwrap().expect("k varies");
         assert!(found.is_suspicious() && found.z > 0.0, "{found:?}");
     }
+}
+
+/// Items as in [`labelled`], whose labels are drawn one by one and given by nine annotators in random order. If `place` says where, after how
+/// many of the others, FINAL gives the most frequent label once more.
+fn named(
+    rng: &mut Rng,
+    n: usize,
+    labels: impl Fn(&mut Rng, f64) -> Vec<u32>,
+    place: Option<fn(usize) -> usize>,
+) -> (Table, Annotations) {
+    let (mut probs, mut votes, mut rows) = (Vec::new(), Vec::new(), Vec::new());
+    let mut order: Vec<u32> = (0..9).collect();
+    for _ in 0..n {
+        let p = 0.5 + 0.5 * rng.uniform();
+        let f = (p + 0.2 * (rng.uniform() - 0.5)).clamp(0.01, 0.99);
+        rng.shuffle(&mut order);
+        let mut row: Vec<(u32, u32)> = order.iter().copied().zip(labels(rng, p)).collect();
+        if let Some(place) = place {
+            let yes = row.iter().filter(|(_, label)| *label == 1).count();
+            row.insert(place(row.len()), (9, u32::from(2 * yes > row.len())));
+        }
+        let mut counts = vec![0, 0];
+        row.iter().for_each(|(_, label)| counts[*label as usize] += 1);
+        probs.push(vec![1.0 - f, f]);
+        votes.push(counts);
+        rows.push(row);
+    }
+    let names = (0..9).map(|who| format!("a{who}")).chain(place.map(|_| "FINAL".to_owned()));
+    (table(2, &probs, &votes), Annotations::new(names, rows).unwrap())
+}
+
+fn draw(rng: &mut Rng, p: f64, labels: usize) -> Vec<u32> {
+    (0..labels).map(|_| u32::from(rng.uniform() < p)).collect()
+}
+
+/// With a majority vote among the labels, items of two labels are unanimous, as if labelling had stopped there.
+#[test]
+fn majority_votes_are_named_and_not_taken_for_stopping() {
+    let mut rng = Rng::new(13);
+    let random_number = |rng: &mut Rng, p: f64| {
+        let k = 1 + rng.below(5);
+        draw(rng, p, k)
+    };
+    // FINAL comes last or, in a file without an order, first.
+    for place in [(|others| others) as fn(usize) -> usize, |_| 0] {
+        let (table, annotations) = named(&mut rng, 1500, random_number, Some(place));
+        let with_votes = Stopping::detect(&table).unwrap().expect("k varies");
+        assert_eq!(with_votes.stopped_at, Some(2), "{with_votes:?}");
+        let found = diagnose_annotated(&table, Some(&annotations), &task(0.1), &Partition::top_class(5), || ());
+        let found = found.unwrap();
+        let vote = found.annotators.iter().find(|one| one.annotator == "FINAL").unwrap();
+        assert_eq!(vote.flags[0], "majority-vote", "{vote:?}");
+        assert_eq!(vote.flags_in_words(), "looks like a majority vote of the others");
+        assert_eq!(found.flagged_annotators.as_ref().unwrap().annotators[0], "FINAL");
+        assert!(!found.stopping.is_some_and(|stopping| stopping.is_suspicious()), "{:?}", found.stopping);
+        let said = &found.verdict.sentence;
+        assert_eq!(found.verdict.advice, Advice::MendLabels, "{said}");
+        assert!(said.starts_with("Correct the labels first: FINAL looks like a majority vote"), "{said}");
+        assert!(said.contains("--without FINAL"), "{said}");
+        assert!(!said.contains("--first-labels") && !said.contains("until annotators agreed"), "{said}");
+    }
+}
+
+#[test]
+fn stopping_on_agreement_is_detected_where_annotators_are_named() {
+    let mut rng = Rng::new(14);
+    let until_two_agree = |rng: &mut Rng, p: f64| {
+        let mut labels = draw(rng, p, 2);
+        if labels[0] != labels[1] {
+            labels.extend(draw(rng, p, 3));
+        }
+        labels
+    };
+    let (table, annotations) = named(&mut rng, 800, until_two_agree, None);
+    let found = diagnose_annotated(&table, Some(&annotations), &task(0.1), &Partition::top_class(5), || ()).unwrap();
+    assert_eq!(found.stopping.and_then(|stopping| stopping.stopped_at), Some(2), "{:?}", found.stopping);
+    let said = &found.verdict.sentence;
+    assert!(said.contains("until annotators agreed") && said.contains("--first-labels 2"), "{said}");
+}
+
+/// The majority label of an item, repeated as often as there were labels, is right more often where there were many.
+#[test]
+fn repeated_majority_labels_are_not_taken_for_stopping() {
+    let mut rng = Rng::new(15);
+    let mut repeated = |contested: usize| {
+        labelled(&mut rng, 1500, |rng, p| {
+            let k = 1 + rng.below(5);
+            let drawn = rng.votes(p, k);
+            match rng.below(1500) < contested {
+                true => vec![1, 1],
+                false if drawn[1] > drawn[0] => vec![0, k as u32],
+                false => vec![k as u32, 0],
+            }
+        })
+    };
+    for _ in 0..12 {
+        assert_eq!(Stopping::detect(&repeated(0)).unwrap(), None);
+        // A few rows on which labels differ do not change that.
+        assert_eq!(Stopping::detect(&repeated(3)).unwrap(), None);
+    }
+    let found = look(&repeated(0), &task(0.1));
+    assert_eq!(found.verdict.advice, Advice::MendLabels);
+    assert!(found.verdict.sentence.contains("labels were copied"), "{}", found.verdict.sentence);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Which annotators' labels should be left out.
 
+use super::class_counts::ClassCounts;
+use super::majority_vote::is_majority_vote;
 use super::pairs::{AgreeingPair, SuspectedPair, suspected_pairs};
 use super::statistics::{AnnotatorStatistics, Suspicion, TOLERANCE};
 use super::{Annotations, NamedLabel};
@@ -24,6 +26,9 @@ const MIN_SHARE_OF_USUAL_CLASS: f64 = 0.95;
 /// The start of the flag of an annotator who agrees with one colleague too often.
 const AGREES_WITH: &str = "agrees-with-";
 
+/// The flag of a majority vote of the others.
+const MAJORITY_VOTE: &str = "majority-vote";
+
 /// One annotator compared with the others on the same items. The three means have expectation zero if all labels of an item are independent
 /// draws from one law.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,7 +51,7 @@ pub struct Annotator {
     pub model: Option<f64>,
     /// The class that 95 % of the labels or more name, if there are at least ten.
     pub usual_class: Option<UsualClass>,
-    /// Significant deviations: `agrees-with-<name>`, `agreement-low`, `agreement-high`, `follows-high`, `model-high`,
+    /// Significant deviations: `majority-vote`, `agrees-with-<name>`, `agreement-low`, `agreement-high`, `follows-high`, `model-high`,
     /// `class-<name>-high`, `class-<name>-low`.
     pub flags: Vec<String>,
 }
@@ -80,6 +85,11 @@ impl Annotator {
         flags().any(|flag| flag == "agreement-low") && !flags().any(is_dependence) && self.preferred_class().is_none()
     }
 
+    /// Whether the labels seem to be the majority votes of the others.
+    pub(in crate::diagnose) fn is_majority_vote(&self) -> bool {
+        self.flags.iter().any(|flag| flag == MAJORITY_VOTE)
+    }
+
     /// The usual class, if the others name it less often.
     fn preferred_class(&self) -> Option<&UsualClass> {
         self.usual_class.as_ref().filter(|usual| self.flags.contains(&format!("class-{}-high", usual.class)))
@@ -88,6 +98,10 @@ impl Annotator {
     /// The significant deviations in words: `follows the label before`.
     #[must_use]
     pub fn flags_in_words(&self) -> String {
+        // A majority vote differs from single labels in other ways too.
+        if self.is_majority_vote() {
+            return "looks like a majority vote of the others".to_owned();
+        }
         // Whoever always gives the same label differs from the others in every other way too.
         match self.preferred_class() {
             Some(usual) if usual.votes == self.votes => {
@@ -136,8 +150,8 @@ struct Examined {
 
 impl AnnotatorCheck {
     /// Examines the annotators of a table's labels. An annotator who does not label independently also distorts the comparison of the
-    /// others. So the one with the strongest evidence is left out and the rest are examined again, until nobody is suspected. Of a pair who
-    /// agree too often, one is left out. Each annotator is reported as last examined.
+    /// others. So the one with the strongest evidence is left out and the rest are examined again, until nobody is suspected. A majority vote
+    /// is left out first. Of a pair who agree too often, one is left out. Each annotator is reported as last examined.
     ///
     /// # Errors
     /// If the annotations are not those of the table's rows and classes.
@@ -168,49 +182,64 @@ impl AnnotatorCheck {
         let mut is_left_out = vec![false; names.len()];
         let mut found = Self { annotators: Vec::new(), left_out: Vec::new(), pairs: Vec::new() };
         let mut last: Vec<Option<Annotator>> = vec![None; names.len()];
+        let mut examined: Vec<Option<Examined>> = names.iter().map(|_| None).collect();
         loop {
             let kept = annotations.without(&is_left_out);
-            let places = kept.by_annotator();
+            let (places, counts) = (kept.by_annotator(), ClassCounts::new(&kept));
             let examine = |annotator: usize| {
                 let own = places[annotator].iter().copied();
-                let statistics = AnnotatorStatistics::from_places(&kept, own, &top_classes, &common);
+                let statistics = AnnotatorStatistics::from_places(&kept, &counts, own, &top_classes, &common);
                 let mut suspicions = statistics.ln_e_values();
                 suspicions.retain(|(_, evidence)| *evidence >= threshold);
                 Examined { statistics, suspicions }
             };
             let present: Vec<usize> = (0..names.len()).filter(|&annotator| !is_left_out[annotator]).collect();
-            let examined: Vec<Examined> = present.par_iter().map(|&annotator| examine(annotator)).collect();
-            for (&annotator, result) in present.iter().zip(&examined) {
+            // Leaving one annotator out changes the statistics of only those who labelled the same items.
+            let changed = present.iter().copied().filter(|&annotator| examined[annotator].is_none());
+            let changed: Vec<usize> = changed.collect();
+            let results: Vec<Examined> = changed.par_iter().map(|&annotator| examine(annotator)).collect();
+            for (annotator, result) in changed.into_iter().zip(results) {
                 let usual_class = usual_class(&kept, &places[annotator], classes);
                 let report = result.report(&names[annotator], places[annotator].len(), classes, threshold);
                 last[annotator] = Some(Annotator { usual_class, ..report });
+                examined[annotator] = Some(result);
             }
+            let items = (0..kept.rows()).filter(|&row| !kept.labels(row).is_empty()).count();
+            let is_vote = |annotator: &usize| is_majority_vote(&kept, &counts, &places[*annotator], items);
+            let majority_vote = present.iter().copied().find(is_vote);
+            let of = |annotator: usize| examined[annotator].as_ref();
             // Ties go to the first name in alphabetical order, and to single annotators.
-            let worst =
-                present.iter().zip(&examined).filter_map(|(&annotator, result)| Some((annotator, result.evidence()?)));
+            let worst = present.iter().filter_map(|&annotator| Some((annotator, of(annotator)?.evidence()?)));
             let worst = worst.reduce(|a, b| if b.1 > a.1 { b } else { a });
             let excess = worst.map_or(0.0, |(_, evidence)| evidence - threshold);
-            let pairs = suspected_pairs(&kept, &places, predictions).into_iter().filter(|pair| pair.excess > excess);
+            let pairs = suspected_pairs(&kept, &counts, &places, predictions);
+            let pairs = pairs.into_iter().filter(|pair| pair.excess > excess);
             let pair = pairs.reduce(|a, b| if b.excess > a.excess { b } else { a });
-            let of = |annotator: usize| present.binary_search(&annotator).ok().map(|place| &examined[place]);
             let explained =
                 |pair: &SuspectedPair| pair.pair.into_iter().find(|&one| of(one).is_some_and(|own| own.explains(pair)));
-            let (worst, pair) = match (pair, worst) {
-                (Some(pair), _) => match explained(&pair) {
+            let (worst, pair) = match (majority_vote, pair, worst) {
+                (Some(vote), ..) => (vote, None),
+                (None, Some(pair), _) => match explained(&pair) {
                     Some(one) => (one, None),
                     None => {
                         let follows = |annotator: usize| of(annotator).is_some_and(Examined::follows);
                         (pair.left_out(follows, |annotator| places[annotator].len()), Some(pair))
                     }
                 },
-                (None, Some((worst, _))) => (worst, None),
-                (None, None) => break,
+                (None, None, Some((worst, _))) => (worst, None),
+                (None, None, None) => break,
             };
+            if majority_vote.is_some() {
+                last[worst].iter_mut().for_each(|one| one.flags.insert(0, MAJORITY_VOTE.to_owned()));
+            }
             if let Some(pair) = pair {
                 let pair = pair.with_names(worst, names);
                 let flag = format!("{AGREES_WITH}{}", pair.colleague);
                 last[worst].iter_mut().for_each(|one| one.flags.insert(0, flag.clone()));
                 found.pairs.push(pair);
+            }
+            for (row, _) in &places[worst] {
+                kept.labels(*row).iter().for_each(|label| examined[label.annotator as usize] = None);
             }
             is_left_out[worst] = true;
             found.left_out.push(names[worst].clone());
@@ -299,4 +328,40 @@ fn mean(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     (!sorted.is_empty()).then(|| sorted.iter().sum::<f64>() / sorted.len() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use pointsman_testing::Lcg;
+
+    use super::*;
+
+    /// A crowd: 20,000 annotators with six to eight labels each, one of them on an item that everybody labels. The first two annotators
+    /// also have 200 common items, on which the second one repeats the label of the first one, and 40 items each without the other.
+    #[test]
+    fn a_copier_is_found_among_20_000_annotators() {
+        const CROWD: u32 = 20_000;
+        let mut random = Lcg::new(23);
+        let mut label = || u32::from(random.uniform() < 0.5);
+        let mut rows: Vec<Vec<(u32, u32)>> = Vec::new();
+        for item in 0..CROWD {
+            rows.push((0..5).map(|place| ((item + 4001 * place) % CROWD, label())).collect());
+        }
+        rows.push((0..CROWD).map(|annotator| (annotator, label())).collect());
+        for item in 0..200 {
+            let copied = label();
+            rows.push(vec![(0, copied), (2 + item, label()), (1, copied)]);
+        }
+        for item in 0..80 {
+            rows.push(vec![(1000 + item, label()), (item % 2, label()), (2000 + item, label())]);
+        }
+        let predictions = vec![(0, 0.5); rows.len()];
+        let annotations = Annotations::new((0..CROWD).map(|who| format!("a{who:05}")), rows).unwrap();
+        let found = AnnotatorCheck::examine(&annotations, &predictions, &["no".to_owned(), "yes".to_owned()]);
+        assert_eq!(found.annotators.len(), CROWD as usize);
+        assert_eq!(found.left_out, ["a00001"]);
+        let [pair] = found.pairs.as_slice() else { panic!("{:?}", found.pairs) };
+        assert_eq!((pair.colleague.as_str(), pair.common, pair.later), ("a00000", 201, 201));
+        assert!(pair.agreed >= 200 && pair.has_clear_order(), "{pair:?}");
+    }
 }

@@ -1,6 +1,8 @@
 //! Labels with annotators, and tests of whether each annotator labels independently of the others.
 
 mod check;
+mod class_counts;
+mod majority_vote;
 mod pairs;
 mod statistics;
 
@@ -58,14 +60,14 @@ impl Annotations {
         let place_of = |name: &String| names.partition_point(|other| other < name) as u32;
         let places: Vec<u32> = given.iter().map(place_of).collect();
         let (mut starts, mut labels) = (vec![0], Vec::<NamedLabel>::new());
+        let mut last_row = vec![None; names.len()];
         for (row, own) in rows.into_iter().enumerate() {
-            let start = labels.len();
             for (annotator, class) in own {
                 let Some(&annotator) = places.get(annotator as usize) else {
                     let reason = ValueError::Annotator { annotator, names: names.len() };
                     return Err(Error::value(row, "annotator", reason));
                 };
-                if labels[start..].iter().any(|label| label.annotator == annotator) {
+                if last_row[annotator as usize].replace(row) == Some(row) {
                     let reason = ValueError::LabelledTwice { annotator: names[annotator as usize].clone() };
                     return Err(Error::value(row, "annotator", reason));
                 }

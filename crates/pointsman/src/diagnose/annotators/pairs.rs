@@ -18,7 +18,10 @@
 //!
 //! The p-value is approximated by the saddle point. It is compared with [`MAX_FALSE_ALARM_PROBABILITY`] divided by the number of pairs tested.
 
+use std::collections::HashMap;
+
 use super::Annotations;
+use super::class_counts::ClassCounts;
 use crate::parallel::prelude::*;
 
 /// The smallest number of common items from which a pair is tested.
@@ -66,7 +69,8 @@ const UNITS: f64 = 4_294_967_296.0;
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct AgreeingPair {
-    /// The one to leave out: whose labels come later or, without a clear order, who has fewer labels.
+    /// The one to leave out: whose labels come later on four fifths of the common items or more; without such an order, the one who repeats
+    /// the label before theirs, if only one of the two does; otherwise the one with fewer labels.
     pub annotator: String,
     /// The other one.
     pub colleague: String,
@@ -84,8 +88,13 @@ impl AgreeingPair {
     /// Whether the order of the labels says who copied: on most common items the label of `annotator` is the later one.
     #[must_use]
     pub fn has_clear_order(&self) -> bool {
-        self.later as f64 >= CLEAR_ORDER * self.common as f64
+        is_clear_order(self.later, self.common)
     }
+}
+
+/// Whether the labels of one of two annotators are the later ones on so many of the common items that their order says who copied.
+fn is_clear_order(later: usize, common: usize) -> bool {
+    later as f64 >= CLEAR_ORDER * common as f64
 }
 
 /// A pair under suspicion.
@@ -108,10 +117,9 @@ impl SuspectedPair {
     /// Which of the two to leave out: by order, or the one who follows the label before, or by the number of labels; ties go to the second
     /// name.
     pub(super) fn left_out(&self, follows: impl Fn(usize) -> bool, labels: impl Fn(usize) -> usize) -> usize {
-        let share = self.second_is_later as f64 / self.common as f64;
         let place = match self.pair.map(follows) {
-            _ if share >= CLEAR_ORDER => 1,
-            _ if share <= 1.0 - CLEAR_ORDER => 0,
+            _ if is_clear_order(self.second_is_later, self.common) => 1,
+            _ if is_clear_order(self.common - self.second_is_later, self.common) => 0,
             [true, false] => 0,
             [false, true] => 1,
             _ => usize::from(labels(self.pair[1]) <= labels(self.pair[0])),
@@ -139,7 +147,11 @@ impl SuspectedPair {
 }
 
 /// The items of an annotation table as far as pairs need them.
-struct Items {
+struct Items<'a> {
+    annotations: &'a Annotations,
+    class_counts: &'a ClassCounts,
+    /// The rows that are not used.
+    is_left_out: Vec<bool>,
     /// The chance that two labels of a row agree; for rows with two labels that of their stratum; NaN for others.
     chances: Vec<f64>,
     /// The variance of the number of labels of a row that agree with one of them.
@@ -152,9 +164,14 @@ struct Items {
     all: [usize; 2],
 }
 
-impl Items {
+impl<'a> Items<'a> {
     /// Strata count the rows with two labels that are not left out.
-    fn new(annotations: &Annotations, predictions: &[(u32, f64)], is_left_out: impl Fn(usize) -> bool) -> Self {
+    fn new(
+        annotations: &'a Annotations,
+        class_counts: &'a ClassCounts,
+        predictions: &[(u32, f64)],
+        is_left_out: Vec<bool>,
+    ) -> Self {
         let classes = predictions.iter().map(|(class, _)| *class as usize + 1).max().unwrap_or(0);
         let strata_per_class = STRATA as usize + 1;
         let mut counts = vec![[0; 2]; classes * strata_per_class];
@@ -168,34 +185,31 @@ impl Items {
             .collect();
         for (row, &stratum) in strata.iter().enumerate() {
             if let [first, second] = annotations.labels(row)
-                && !is_left_out(row)
+                && !is_left_out[row]
             {
                 for counts in [&mut counts[stratum], &mut all] {
                     *counts = [counts[0] + 1, counts[1] + usize::from(first.class == second.class)];
                 }
             }
         }
-        let mut found = Self { chances: Vec::new(), spreads: Vec::new(), strata, counts, all };
-        (found.chances, found.spreads) = (0..predictions.len()).map(|row| found.chance(annotations, row)).unzip();
+        let (chances, spreads) = (Vec::new(), Vec::new());
+        let mut found = Self { annotations, class_counts, is_left_out, chances, spreads, strata, counts, all };
+        (found.chances, found.spreads) = (0..predictions.len()).map(|row| found.chance(row)).unzip();
         found
     }
 
     /// The chance that two labels of a row agree, and the variance of the number of labels that agree with one of them.
-    fn chance(&self, annotations: &Annotations, row: usize) -> (f64, f64) {
-        let labels = annotations.labels(row);
-        match labels.len() {
+    fn chance(&self, row: usize) -> (f64, f64) {
+        match self.annotations.labels(row).len() {
             0 | 1 => (f64::NAN, 0.0),
             2 => {
                 let chance = self.stratum_chance(self.strata[row], [0; 2], [0; 2]);
                 chance.map_or((f64::NAN, 0.0), |(chance, _)| (chance, chance * (1.0 - chance)))
             }
             k => {
-                let mut classes: Vec<u32> = labels.iter().map(|label| label.class).collect();
-                classes.sort_unstable();
-                let others = || classes.chunk_by(|a, b| a == b).map(|same| (same.len(), same.len() - 1));
-                let agreeing: usize = others().map(|(n, others)| n * others).sum();
-                let squares: usize = others().map(|(n, others)| n * others * others).sum();
-                let mean = agreeing as f64 / k as f64;
+                let counts = self.class_counts.row(row);
+                let squares: usize = counts.classes.iter().map(|(_, n)| n * (n - 1) * (n - 1)).sum();
+                let mean = counts.agreeing_pairs as f64 / k as f64;
                 (mean / (k - 1) as f64, (squares as f64 / k as f64 - mean * mean).max(0.0))
             }
         }
@@ -209,24 +223,31 @@ impl Items {
         let [n, agreed] = if own[0] >= MIN_ITEMS_PER_STRATUM { own } else { rest(self.all, without_all) };
         (n >= MIN_ITEMS_PER_STRATUM).then(|| ((agreed as f64 + 1.0) / (n as f64 + 2.0), n as f64))
     }
+
+    /// Those of an annotator's places that are used.
+    fn used<'b>(&self, places: &'b [(usize, usize)]) -> impl Iterator<Item = &'b (usize, usize)> {
+        places.iter().filter(|(row, _)| !self.is_left_out[*row])
+    }
 }
 
-/// O − E and V of several pairs, in [`UNITS`].
+/// O − E and V of several pairs of labels, in [`UNITS`]. An item of many labels has very many pairs, more than 64 bits can sum up.
 #[derive(Debug, Clone, Copy, Default)]
 struct Score {
-    excess: i64,
-    variance: i64,
+    excess: i128,
+    variance: i128,
 }
 
 impl Score {
-    fn add(&mut self, chance: f64, agrees: bool) {
-        if chance.is_finite() {
-            self.excess += ((f64::from(u8::from(agrees)) - chance) * UNITS).round() as i64;
-            self.variance += (chance * (1.0 - chance) * UNITS).round() as i64;
+    /// The score of one pair of labels that agree with some probability; nothing if that is unknown.
+    fn new(chance: f64, agrees: bool) -> Self {
+        if !chance.is_finite() {
+            return Self::default();
         }
+        let in_units = |x: f64| i128::from((x * UNITS).round() as i64);
+        Self { excess: in_units(f64::from(u8::from(agrees)) - chance), variance: in_units(chance * (1.0 - chance)) }
     }
 
-    fn plus(self, other: Self, times: i64) -> Self {
+    fn plus(self, other: Self, times: i128) -> Self {
         Self { excess: self.excess + times * other.excess, variance: self.variance + times * other.variance }
     }
 
@@ -245,15 +266,29 @@ impl Score {
 struct Total {
     score: Score,
     /// The variance of O − E over all pairs, in [`UNITS`]: pairs with one annotator in common are not independent.
-    spread: i64,
+    spread: i128,
 }
 
 impl Total {
+    /// The sum over all pairs of an annotator with these places. The pairs of an item that agree are counted, not listed.
+    fn new(items: &Items<'_>, places: &[(usize, usize)]) -> Self {
+        let mut total = Self::default();
+        for &(row, place) in items.used(places) {
+            let (labels, chance) = (items.annotations.labels(row), items.chances[row]);
+            let agreeing = items.class_counts.row(row).labels_of(labels[place].class) - 1;
+            let differing = labels.len() - 1 - agreeing;
+            total.score = total.score.plus(Score::new(chance, true), agreeing as i128);
+            total.score = total.score.plus(Score::new(chance, false), differing as i128);
+            total.spread += (items.spreads[row] * UNITS).round() as i128;
+        }
+        total
+    }
+
     /// Without one pair.
     fn without(self, pair: Score) -> Self {
         let score = self.score.plus(pair, -1);
         let share = score.variance as f64 / self.score.variance.max(1) as f64;
-        Self { score, spread: (self.spread as f64 * share) as i64 }
+        Self { score, spread: (self.spread as f64 * share) as i128 }
     }
 
     /// The estimated difference in log odds and its variance; `None` with hardly any items that are not certain to agree or differ.
@@ -263,7 +298,24 @@ impl Total {
     }
 }
 
-/// A pair with enough common items.
+/// The score of a pair with enough common items, in little space: there may be very many pairs.
+struct PairScore {
+    pair: [u32; 2],
+    excess: i64,
+    variance: i64,
+}
+
+impl PairScore {
+    fn pair(&self) -> [usize; 2] {
+        self.pair.map(|annotator| annotator as usize)
+    }
+
+    fn score(&self) -> Score {
+        Score { excess: i128::from(self.excess), variance: i128::from(self.variance) }
+    }
+}
+
+/// A pair with enough common items, with all that the test needs.
 struct Pair {
     pair: [usize; 2],
     score: Score,
@@ -282,27 +334,30 @@ struct Pair {
 /// All pairs that agree more often than the level allows.
 pub(super) fn suspected_pairs(
     annotations: &Annotations,
+    class_counts: &ClassCounts,
     places: &[Vec<(usize, usize)>],
     predictions: &[(u32, f64)],
 ) -> Vec<SuspectedPair> {
-    let all = Summary::new(annotations, places.to_vec(), predictions, |_| false);
+    let items = Items::new(annotations, class_counts, predictions, vec![false; annotations.rows()]);
+    let all = Summary::new(&items, places);
     let threshold = (all.pairs.len() as f64 / MAX_FALSE_ALARM_PROBABILITY).ln();
     // Only pairs that chance and the tolerance do not explain are compared with what annotators differ by.
-    let mut candidates: Vec<(&Pair, f64)> =
-        all.pairs.iter().map(|pair| (pair, pair.evidence(TOLERANCE_IN_LOG_ODDS, 0.0))).collect();
-    candidates.retain(|(_, evidence)| *evidence > threshold);
-    candidates.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let of_one: Vec<&[PairScore]> = all.pairs.chunk_by(|a, b| a.pair[0] == b.pair[0]).collect();
+    let candidates_of = |scores: &&[PairScore]| {
+        let pairs = pairs_of(&items, places, scores).into_iter();
+        let found = pairs.map(|pair| (pair.evidence(TOLERANCE_IN_LOG_ODDS, 0.0), pair));
+        found.filter(|(evidence, _)| *evidence > threshold).collect::<Vec<_>>()
+    };
+    let candidates: Vec<Vec<(f64, Pair)>> = of_one.par_iter().map(candidates_of).collect();
+    let mut candidates: Vec<(f64, Pair)> = candidates.into_iter().flatten().collect();
+    candidates.sort_by(|a, b| b.0.total_cmp(&a.0));
     candidates.truncate(MAX_CANDIDATES);
-    let suspected = candidates.par_iter().filter_map(|(pair, _)| {
-        let is_common = |row: &usize| {
-            let has = |who: usize| annotations.labels(*row).iter().any(|label| label.annotator as usize == who);
-            has(pair.pair[0]) && has(pair.pair[1])
-        };
+    let suspected = candidates.par_iter().filter_map(|(_, pair)| {
         let has_others = pair.pair.iter().all(|&who| places[who].len() >= pair.common + MIN_OTHER_ITEMS);
         let [effect, variance] = if has_others {
-            let other = |own: &Vec<(usize, usize)>| own.iter().copied().filter(|(row, _)| !is_common(row)).collect();
-            let others = places.iter().map(other).collect();
-            Summary::new(annotations, others, predictions, |row| is_common(&row)).expected_effect(pair.pair, None)?
+            let is_common = labelled_by_both(places, pair.pair, annotations.rows());
+            let items = Items::new(annotations, class_counts, predictions, is_common);
+            Summary::new(&items, places).expected_effect(pair.pair, None)?
         } else {
             all.expected_effect(pair.pair, Some(pair.score))?
         };
@@ -319,13 +374,22 @@ pub(super) fn suspected_pairs(
     suspected.collect()
 }
 
+/// Which of some number of rows both annotators of a pair labelled.
+fn labelled_by_both(places: &[Vec<(usize, usize)>], pair: [usize; 2], rows: usize) -> Vec<bool> {
+    let [mut by_first, mut by_both] = [vec![false; rows], vec![false; rows]];
+    places[pair[0]].iter().for_each(|(row, _)| by_first[*row] = true);
+    places[pair[1]].iter().for_each(|(row, _)| by_both[*row] = by_first[*row]);
+    by_both
+}
+
 /// What some rows say about all annotators and pairs.
 struct Summary {
     /// The sum over the pairs of each annotator.
     totals: Vec<Total>,
     /// The sum over all pairs.
     all: Score,
-    pairs: Vec<Pair>,
+    /// The pairs with enough common items, in the order of their annotators.
+    pairs: Vec<PairScore>,
     /// The variance of the annotators' effects.
     annotator_variance: f64,
     /// The variance of the effects of pairs beyond those of annotators.
@@ -333,16 +397,11 @@ struct Summary {
 }
 
 impl Summary {
-    fn new(
-        annotations: &Annotations,
-        places: Vec<Vec<(usize, usize)>>,
-        predictions: &[(u32, f64)],
-        is_left_out: impl Fn(usize) -> bool,
-    ) -> Self {
-        let items = Items::new(annotations, predictions, is_left_out);
+    fn new(items: &Items<'_>, places: &[Vec<(usize, usize)>]) -> Self {
         let annotators: Vec<usize> = (0..places.len()).collect();
-        let found: Vec<(Total, Vec<Pair>)> =
-            annotators.par_iter().map(|&annotator| pairs_of(annotations, &places, &items, annotator)).collect();
+        let of_annotator =
+            |&annotator: &usize| (Total::new(items, &places[annotator]), pair_scores(items, places, annotator));
+        let found: Vec<(Total, Vec<PairScore>)> = annotators.par_iter().map(of_annotator).collect();
         let totals: Vec<Total> = found.iter().map(|(total, _)| *total).collect();
         // Every pair is in the totals of both.
         let twice = totals.iter().fold(Score::default(), |sum, total| sum.plus(total.score, 1));
@@ -381,10 +440,11 @@ impl Summary {
     }
 
     /// How far a pair's effect is from the expected one, and the variance of this.
-    fn residual(&self, pair: &Pair) -> Option<[f64; 2]> {
-        let [effect, variance] = self.expected_effect(pair.pair, Some(pair.score))?;
-        let own = pair.score.variance();
-        (own >= 1.0).then(|| [pair.score.mean() - effect, 1.0 / own + variance])
+    fn residual(&self, pair: &PairScore) -> Option<[f64; 2]> {
+        let score = pair.score();
+        let [effect, variance] = self.expected_effect(pair.pair(), Some(score))?;
+        let own = score.variance();
+        (own >= 1.0).then(|| [score.mean() - effect, 1.0 / own + variance])
     }
 }
 
@@ -418,55 +478,65 @@ fn excess_variance(estimates: &[[f64; 2]]) -> f64 {
     f64::midpoint(low, high)
 }
 
-/// The sum over all pairs of an annotator, and the pairs with later names that have enough common items.
-fn pairs_of(
-    annotations: &Annotations,
-    places: &[Vec<(usize, usize)>],
-    items: &Items,
-    own: usize,
-) -> (Total, Vec<Pair>) {
-    let mut total = Total::default();
-    let mut scores = vec![(0_usize, Score::default()); places.len()];
-    for &(row, place) in &places[own] {
-        let labels = annotations.labels(row);
-        total.spread += (items.spreads[row] * UNITS).round() as i64;
-        for other in labels.iter().filter(|other| other.annotator as usize != own) {
-            let agrees = other.class == labels[place].class;
-            total.score.add(items.chances[row], agrees);
-            let (common, score) = &mut scores[other.annotator as usize];
+/// The pairs of an annotator with colleagues of later names that have enough common items, in the order of names. Only colleagues who
+/// labelled a common item are looked at, and only those with enough labels in all.
+fn pair_scores(items: &Items<'_>, places: &[Vec<(usize, usize)>], own: usize) -> Vec<PairScore> {
+    let has_enough = |annotator: usize| places[annotator].len() >= MIN_COMMON_ITEMS;
+    if !has_enough(own) {
+        return Vec::new();
+    }
+    let is_tested = |other: usize| other > own && has_enough(other);
+    let mut scores: HashMap<u32, (usize, Score), foldhash::fast::RandomState> = HashMap::default();
+    for &(row, place) in items.used(&places[own]) {
+        let labels = items.annotations.labels(row);
+        let [differs, agrees] = [false, true].map(|agrees| Score::new(items.chances[row], agrees));
+        for other in labels.iter().filter(|other| is_tested(other.annotator as usize)) {
+            let (common, score) = scores.entry(other.annotator).or_default();
             *common += 1;
-            score.add(items.chances[row], agrees);
+            *score = score.plus(if other.class == labels[place].class { agrees } else { differs }, 1);
         }
     }
-    let is_tested = |other: usize| other > own && scores[other].0 >= MIN_COMMON_ITEMS;
-    // The common items of each tested pair: the row, whether they agree, and whether the other one's label is the later one.
-    let mut common: Vec<Vec<(usize, bool, bool)>> = vec![Vec::new(); places.len()];
-    for &(row, place) in &places[own] {
-        let labels = annotations.labels(row);
-        for (at, other) in labels.iter().enumerate().filter(|(_, other)| is_tested(other.annotator as usize)) {
-            common[other.annotator as usize].push((row, other.class == labels[place].class, at > place));
+    let found = scores.into_iter().filter(|(_, (common, _))| *common >= MIN_COMMON_ITEMS);
+    let pair = |(other, (_, score)): (u32, (usize, Score))| PairScore {
+        pair: [own as u32, other],
+        excess: score.excess as i64,
+        variance: score.variance as i64,
+    };
+    let mut found: Vec<PairScore> = found.map(pair).collect();
+    found.sort_unstable_by_key(|pair| pair.pair);
+    found
+}
+
+/// An item that both annotators of a pair labelled.
+#[derive(Debug, Clone, Copy)]
+struct CommonItem {
+    row: usize,
+    agrees: bool,
+    second_is_later: bool,
+}
+
+/// Pairs with the same first annotator, in the order of the second, with all that the test needs.
+fn pairs_of(items: &Items<'_>, places: &[Vec<(usize, usize)>], scores: &[PairScore]) -> Vec<Pair> {
+    let mut common: Vec<Vec<CommonItem>> = vec![Vec::new(); scores.len()];
+    let Some(first) = scores.first() else { return Vec::new() };
+    for &(row, place) in items.used(&places[first.pair()[0]]) {
+        let labels = items.annotations.labels(row);
+        for (at, other) in labels.iter().enumerate() {
+            if let Ok(of_pair) = scores.binary_search_by_key(&other.annotator, |score| score.pair[1]) {
+                let agrees = other.class == labels[place].class;
+                common[of_pair].push(CommonItem { row, agrees, second_is_later: at > place });
+            }
         }
     }
-    let pairs = (own + 1..places.len()).filter(|&other| is_tested(other));
-    let pairs = pairs.map(|other| Pair::new([own, other], scores[other].1, &common[other], annotations, items));
-    (total, pairs.collect())
+    scores.iter().zip(&common).map(|(score, common)| Pair::new(score, common, items)).collect()
 }
 
 impl Pair {
-    fn new(
-        pair: [usize; 2],
-        score: Score,
-        common: &[(usize, bool, bool)],
-        annotations: &Annotations,
-        items: &Items,
-    ) -> Self {
+    fn new(score: &PairScore, common: &[CommonItem], items: &Items<'_>) -> Self {
         // Rows with only these two labels are no evidence of how often others agree.
-        let is_two = |row: usize| annotations.labels(row).len() == 2;
-        let mut two: Vec<(usize, bool)> = common
-            .iter()
-            .filter(|(row, ..)| is_two(*row))
-            .map(|&(row, agrees, _)| (items.strata[row], agrees))
-            .collect();
+        let is_two = |item: &CommonItem| items.annotations.labels(item.row).len() == 2;
+        let two = common.iter().filter(|item| is_two(item));
+        let mut two: Vec<(usize, bool)> = two.map(|item| (items.strata[item.row], item.agrees)).collect();
         two.sort_unstable();
         let count = |rows: &[(usize, bool)]| [rows.len(), rows.iter().filter(|(_, agrees)| *agrees).count()];
         let all_two = count(&two);
@@ -480,8 +550,8 @@ impl Pair {
             uncertain_agreed += own[1];
             expectation_variance += (own[0] as f64).powi(2) * chance * (1.0 - chance) / n;
         }
-        for &(row, agrees, _) in common.iter().filter(|(row, ..)| !is_two(*row)) {
-            let (chance, k) = (items.chances[row], annotations.labels(row).len());
+        for &CommonItem { row, agrees, .. } in common.iter().filter(|item| !is_two(item)) {
+            let (chance, k) = (items.chances[row], items.annotations.labels(row).len());
             let pairs = (k * (k - 1) / 2) as f64;
             others.push((chance * pairs - f64::from(u8::from(agrees))) / (pairs - 1.0));
             if chance > 0.0 && chance < 1.0 {
@@ -492,12 +562,12 @@ impl Pair {
         chances.sort_unstable_by(f64::total_cmp);
         others.sort_unstable_by(f64::total_cmp);
         Self {
-            pair,
-            score,
+            pair: score.pair(),
+            score: score.score(),
             common: common.len(),
-            agreed: common.iter().filter(|(_, agrees, _)| *agrees).count(),
+            agreed: common.iter().filter(|item| item.agrees).count(),
             others_agree: others.iter().sum::<f64>() / others.len().max(1) as f64,
-            second_is_later: common.iter().filter(|(.., later)| *later).count(),
+            second_is_later: common.iter().filter(|item| item.second_is_later).count(),
             chances,
             uncertain_agreed,
             expectation_variance,
@@ -532,5 +602,28 @@ impl Pair {
         let tilted = shifted.iter().map(|p| p * factor / (1.0 - p + p * factor));
         let deviation = (blurred + tilted.map(|p| p * (1.0 - p)).sum::<f64>()).sqrt();
         exponent + (-(-low).exp_m1() * deviation * std::f64::consts::TAU.sqrt()).ln().max(0.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two annotators with ten and five labels, of whom the second one's label is the later one on some of 100 common items.
+    fn left_out(second_is_later: usize) -> AgreeingPair {
+        let pair =
+            SuspectedPair { pair: [0, 1], common: 100, agreed: 90, others_agree: 0.5, second_is_later, excess: 1.0 };
+        let left_out = pair.left_out(|_| false, |annotator| [10, 5][annotator]);
+        pair.with_names(left_out, &["ann".to_owned(), "bob".to_owned()])
+    }
+
+    #[test]
+    fn order_is_clear_from_exactly_four_fifths_in_either_direction() {
+        for (second_is_later, annotator, later, is_clear) in
+            [(80, "bob", 80, true), (79, "bob", 79, false), (21, "bob", 21, false), (20, "ann", 80, true)]
+        {
+            let pair = left_out(second_is_later);
+            assert_eq!((pair.annotator.as_str(), pair.later, pair.has_clear_order()), (annotator, later, is_clear));
+        }
     }
 }

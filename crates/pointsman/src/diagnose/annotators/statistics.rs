@@ -12,6 +12,7 @@
 //!
 //! The means are zero whatever the item's law is: no cells and no model of the labels are needed.
 
+use super::class_counts::{ClassCounts, RowCounts};
 use super::{Annotations, NamedLabel};
 use crate::certify::EProcess;
 
@@ -75,12 +76,14 @@ impl AnnotatorStatistics {
             Some((row, place))
         };
         let rows = 0..annotations.rows().min(top_classes.len());
-        Self::from_places(annotations, rows.filter_map(of_row), top_classes, classes)
+        let counts = ClassCounts::new(annotations);
+        Self::from_places(annotations, &counts, rows.filter_map(of_row), top_classes, classes)
     }
 
     /// As [`Self::new`], from the places of the annotator's labels: the row, and the index among its labels.
     pub(super) fn from_places(
         annotations: &Annotations,
+        counts: &ClassCounts,
         places: impl IntoIterator<Item = (usize, usize)>,
         top_classes: &[u32],
         classes: &[u32],
@@ -92,30 +95,29 @@ impl AnnotatorStatistics {
             classes: classes.iter().map(|&class| (class, Vec::new())).collect(),
         };
         for (row, place) in places {
-            found.add(annotations.labels(row), place, top_classes[row]);
+            found.add(annotations.labels(row), counts.row(row), place, top_classes[row]);
         }
         found
     }
 
-    /// Adds an item: its labels, the index of the annotator's label, and the model's top class.
-    fn add(&mut self, labels: &[NamedLabel], place: usize, top: u32) {
+    /// Adds an item: its labels, how often they name each class, the index of the annotator's label, and the model's top class.
+    fn add(&mut self, labels: &[NamedLabel], counts: RowCounts<'_>, place: usize, top: u32) {
         let others = labels.len() - 1;
         if others == 0 {
             return;
         }
         let own = labels[place].class;
         // The share of the others that name a class.
-        let share = |class: u32| {
-            let named = labels.iter().filter(|label| label.class == class).count();
-            (named - usize::from(own == class)) as f64 / others as f64
-        };
+        let share = |class: u32| (counts.labels_of(class) - usize::from(own == class)) as f64 / others as f64;
         let difference = |class: u32| f64::from(u8::from(own == class)) - share(class);
         self.model.push(difference(top));
         self.classes.iter_mut().for_each(|(class, values)| values.push(difference(*class)));
         if others < 2 {
             return;
         }
-        let pairs = agreeing_pairs(labels, place) as f64 / (others * (others - 1)) as f64;
+        // The ordered pairs of other labels that agree: all pairs that agree minus those with the annotator's own label.
+        let agreeing = counts.agreeing_pairs - 2 * (counts.labels_of(own) - 1);
+        let pairs = agreeing as f64 / (others * (others - 1)) as f64;
         self.agreement.push(share(own) - pairs);
         if place > 0 {
             self.follows.push(f64::from(u8::from(labels[place - 1].class == own)) - pairs);
@@ -138,15 +140,6 @@ impl AnnotatorStatistics {
         }
         found
     }
-}
-
-/// The number of ordered pairs of other labels that agree: all pairs that agree minus those with the label at `place`.
-fn agreeing_pairs(labels: &[NamedLabel], place: usize) -> usize {
-    let mut classes: Vec<u32> = labels.iter().map(|label| label.class).collect();
-    classes.sort_unstable();
-    let all: usize = classes.chunk_by(|a, b| a == b).map(|same| same.len() * (same.len() - 1)).sum();
-    let own = labels.iter().filter(|label| label.class == labels[place].class).count();
-    all - 2 * (own - 1)
 }
 
 /// The evidence that differences in [−1, 1] have a mean above the tolerance, or below its negative. Equal values are added together, in
