@@ -77,6 +77,12 @@ impl<'a> Buying<'a> {
         plan.determining_of(|offer| self.can_be_bought(offer)).is_some()
     }
 
+    /// The cells that labels which can be bought make certain, with these labels.
+    pub(super) fn determining<'p>(&self, found: &'p Plan) -> Vec<(&'p CellPlan, Offer)> {
+        let with_labels = |plan: &'p CellPlan| Some((plan, plan.determining_of(|offer| self.can_be_bought(offer))?));
+        found.cells.iter().filter_map(with_labels).collect()
+    }
+
     /// The first cells to label, if labels that can be bought are expected to save anything.
     pub(super) fn begin_with(&self, found: &Plan) -> Option<FirstCells> {
         found.begin_with_of(FIRST_CELLS, |offer| self.can_be_bought(offer))

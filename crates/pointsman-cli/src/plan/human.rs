@@ -7,13 +7,15 @@ use pointsman::task::Limit;
 use pointsman::{CellId, Partition, Router, Task};
 
 use super::buying::Buying;
+use super::certainty::certainty_in_words;
 use super::items::ListedItems;
+use super::phrases::{cells_in_words, cost_in_words};
 use super::ranked;
 use super::way::Way;
 use crate::args::PlanArgs;
 use crate::flags::{self, shell_quoted};
 use crate::input::is_stream;
-use crate::render::number::{count, counted, decimals, fixed, level, maybe, percent, plain, short};
+use crate::render::number::{count, counted, decimals, fixed, level, maybe, percent, plain};
 use crate::render::style::{self, BOLD, DIM, PLAIN};
 use crate::render::table::Grid;
 use crate::render::{entry, next_step, paragraph};
@@ -49,12 +51,14 @@ pub(super) fn print(
     paragraph(&mut *out, 0, &text)?;
     writeln!(out)?;
     // A list of items says itself which labels to buy.
-    if listed.is_none_or(|listed| listed.items == 0) {
+    let has_list = listed.is_some_and(|listed| listed.items > 0);
+    if !has_list {
         paragraph(&mut *out, 2, &advice(router, found, unit, args, buying))?;
         writeln!(out)?;
     }
-    if let Some(coarser) = coarser {
-        paragraph(&mut *out, 2, &certainty_in_words(found, coarser, unit))?;
+    // Labels that do not pay may be bought for certainty.
+    if coarser.is_some() || !has_list && !is_worth_buying(found, buying) {
+        paragraph(&mut *out, 2, &certainty_in_words(found, coarser, unit, args, buying))?;
         writeln!(out)?;
     }
     print_cells(out, router, found, buying)?;
@@ -131,7 +135,7 @@ fn print_legend(out: &mut impl Write, found: &Plan, unit: &str, buying: Buying<'
     line("share", "of traffic like the calibration rows")?;
     line(
         "rival",
-        "the action that these labels can least exclude: at worst it is better by most; not always the runner-up of show",
+        "the other action that may still be cheaper by the largest amount; not always the second cheapest, the runner-up of show",
     )?;
     line(
         "margin over rival",
@@ -176,23 +180,17 @@ fn print_legend(out: &mut impl Write, found: &Plan, unit: &str, buying: Buying<'
     Ok(())
 }
 
-/// What would make more actions certain, if few are: labels, or coarser cells.
-fn certainty_in_words(found: &Plan, coarser: &CoarserCells, unit: &str) -> String {
-    let labels =
-        found.to_certainty().map_or("No reasonable number of labels makes a cell certain.".to_owned(), |all| {
-            format!(
-                "To make actions certain: about {} for {} ({} of traffic), each in three of four cases.",
-                counted(all.labels, "label", "labels"),
-                cells_in_words(&all.cells),
-                percent(all.share)
-            )
-        });
-    format!("{labels} {}", words::policy::coarser_cells(coarser, found.promise.as_ref(), unit))
+/// Whether the saving of the recommended labels can be distinguished from nothing, and exceeds their price if that is known.
+fn is_worth_buying(found: &Plan, buying: Buying<'_>) -> bool {
+    match buying.purchase(found) {
+        Some(bought) => bought.is_distinct(),
+        None => buying.begin_with(found).is_some_and(|first| first.is_distinct()),
+    }
 }
 
 /// Advice on the labels to buy, in a sentence or two.
 fn advice(router: &Router, found: &Plan, unit: &str, args: &PlanArgs, buying: Buying<'_>) -> String {
-    let Some(first) = buying.begin_with(found) else { return advice_without_worth(found, args, buying) };
+    let Some(first) = buying.begin_with(found) else { return advice_without_worth(found, unit, args, buying) };
     match buying.purchase(found) {
         Some(bought) if buying.is_priced() => advice_on_purchase((router, found), &bought, unit, args, buying),
         Some(bought) => advice_within((router, found), &bought, unit, args, buying),
@@ -248,25 +246,23 @@ pub(super) fn unpriced_in_words(args: &PlanArgs) -> &'static str {
 }
 
 /// The advice if labels are expected to save nothing.
-fn advice_without_worth(found: &Plan, args: &PlanArgs, buying: Buying<'_>) -> String {
-    let determining = |plan: &CellPlan| plan.determining_of(|offer| buying.can_be_bought(offer));
-    let offers: Vec<Offer> = found.cells.iter().filter_map(determining).collect();
-    if offers.is_empty() {
-        let kind = args.only.map_or(String::new(), |only| format!(" of --only {}", only.name()));
-        return format!(
-            "No cell can be made certain within reason by labels{kind}, nor are they expected to change an action: not worth it."
-        );
-    }
-    let labels = offers.iter().map(|offer| offer.labels).sum::<usize>();
-    let price = args.label_price.map_or(String::new(), |price| {
-        let cost = offers.iter().map(|offer| offer.price(price)).sum::<f64>();
-        format!(", which cost {}", short(cost))
-    });
-    format!(
-        "About {} would make {} certain{price}, but are expected to change no action: not worth it, unless for certainty.",
-        counted(labels, "label", "labels"),
-        cells_in_words(&offers.iter().map(|offer| offer.cell).collect::<Vec<_>>())
-    )
+fn advice_without_worth(found: &Plan, unit: &str, args: &PlanArgs, buying: Buying<'_>) -> String {
+    let which = match limit_in_words(unit, args, buying) {
+        Some(most) => format!("Within {most} no labels"),
+        None => "No labels".to_owned(),
+    };
+    let kind = args.only.map_or(String::new(), |only| format!(" of --only {}", only.name()));
+    let unless = if buying.determining(found).is_empty() { "" } else { ", unless for certainty" };
+    format!("{which}{kind} are expected to change an action: not worth it{unless}.")
+}
+
+/// The limit on the labels to buy, as in "200 cost units (500 labels)"; `None` without a limit.
+fn limit_in_words(unit: &str, args: &PlanArgs, buying: Buying<'_>) -> Option<String> {
+    let labels = counted(buying.most_labels()?, "label", "labels");
+    Some(match args.spend {
+        Some(most) => format!("{} {unit} ({labels})", plain(most)),
+        None => labels,
+    })
 }
 
 /// The advice if there is a largest number of labels, and nothing by which they must pay.
@@ -277,7 +273,7 @@ fn advice_within(
     args: &PlanArgs,
     buying: Buying<'_>,
 ) -> String {
-    let most = counted(buying.most_labels().unwrap_or(0), "label", "labels");
+    let most = limit_in_words(unit, args, buying).unwrap_or_default();
     if bought.cells.is_empty() {
         return format!("Within {most} nothing can be bought that is expected to save anything.");
     }
@@ -309,8 +305,7 @@ fn advice_on_purchase(
     buying: Buying<'_>,
 ) -> String {
     let over = over_queries(args.traffic.unwrap_or(0.0));
-    let within =
-        buying.most_labels().map_or(String::new(), |most| format!(" within {}", counted(most, "label", "labels")));
+    let within = limit_in_words(unit, args, buying).map_or(String::new(), |most| format!(" within {most}"));
     if bought.cells.is_empty() {
         let pays = |offer: Offer| offer.pays_after(args.label_price?);
         let asked = found.asked_of(|offer| buying.can_be_bought(offer));
@@ -338,24 +333,11 @@ fn advice_on_purchase(
     )
 }
 
-/// The cost of some labels with its unit, as in " cost 112.7 Brier points (11,272 × 0.01)"; empty if their price is unknown.
-pub(super) fn cost_in_words(labels: usize, args: &PlanArgs, unit: &str) -> String {
-    args.label_price.map_or(String::new(), |price| {
-        let product = format!("{} × {}", count(labels), plain(price));
-        format!(" cost {} {unit} ({product})", short(price * labels as f64))
-    })
-}
-
 /// The size of a pool in which the new items of some offers are likely to be found; empty if there are none.
 pub(super) fn pool_in_words(found: &Plan, offers: &[Offer]) -> String {
-    let size = |offer: &Offer| {
-        let share = found.cells.iter().find(|plan| plan.cell == offer.cell)?.share;
-        Some(offer.more_items? as f64 / share)
-    };
-    let largest = offers.iter().filter_map(size).fold(0.0, f64::max);
-    match largest > 0.0 {
-        true => format!(" The new items take a pool of {} items like your traffic.", about(largest)),
-        false => String::new(),
+    match found.pool_for(offers) {
+        Some(size) => format!(" The new items take a pool of {} items like your traffic.", about(size)),
+        None => String::new(),
     }
 }
 
@@ -415,14 +397,6 @@ fn queries_in_words(queries: f64) -> String {
 fn about(number: f64) -> String {
     let unit = 10_f64.powf((number.max(1.0).log10().floor() - 1.0).max(0.0));
     format!("about {}", count(((number / unit).ceil() * unit) as usize))
-}
-
-/// Cells by their numbers, in ascending order.
-pub(super) fn cells_in_words(cells: &[CellId]) -> String {
-    let mut cells = cells.to_vec();
-    cells.sort();
-    let which: Vec<String> = cells.iter().map(ToString::to_string).collect();
-    format!("{} {}", if which.len() == 1 { "cell" } else { "cells" }, which.join(", "))
 }
 
 /// The cells that no reasonable number of labels that can be bought makes certain, in a sentence; empty if there are none.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use anyhow::bail;
-use pointsman::certify::{ItemToLabel, Offer, Plan};
+use pointsman::certify::{ItemToLabel, Offer, Plan, price_of_labels, saving_over};
 use pointsman::{CellId, Router};
 use pointsman_table::{Column, ColumnKind, Frame, TableWriter};
 
@@ -61,12 +61,12 @@ pub(super) struct ListedItems {
 impl ListedItems {
     /// The price of their labels, if that of one label is known.
     pub(super) fn cost(&self, args: &PlanArgs) -> Option<f64> {
-        args.label_price.map(|price| price * self.labels as f64)
+        args.label_price.map(|price| price_of_labels(self.labels, price))
     }
 
     /// The expected saving over the traffic and its standard error, if the traffic is known.
     pub(super) fn saving(&self, args: &PlanArgs) -> Option<[f64; 2]> {
-        args.traffic.map(|traffic| [self.worth, self.worth_error].map(|worth| worth / 1000.0 * traffic))
+        args.traffic.map(|traffic| [self.worth, self.worth_error].map(|worth| saving_over(worth, traffic)))
     }
 }
 

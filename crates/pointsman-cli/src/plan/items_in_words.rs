@@ -3,8 +3,9 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::human::{cells_in_words, cost_in_words, distinction_in_words, saving_in_words, unpriced_in_words};
+use super::human::{distinction_in_words, saving_in_words, unpriced_in_words};
 use super::items::{ListedCell, ListedItems};
+use super::phrases::{cells_in_words, cost_in_words};
 use crate::args::{PlanArgs, VotesArgs};
 use crate::flags::{self, shell_quoted};
 use crate::render::number::{count, counted};
@@ -176,7 +177,9 @@ fn in_words(listed: &ListedItems, args: &PlanArgs, unit: &str) -> String {
             text += &format!(" None are listed for {cells}: the table has no items there that the plan can use.");
         }
         text += &other_way_in_words(listed, args);
-        if listed.has_shaped_cells && !listed.have_votes && args.votes.annotations.is_none() {
+        // A pool of new items alone has none, but for a few whose predictions are those of calibration rows by chance.
+        let has_known_items = 100 * listed.labelled > listed.candidates;
+        if listed.has_shaped_cells && has_known_items && !listed.have_votes && args.votes.annotations.is_none() {
             text += " Items that shaped the cells cannot be recognised: add --annotations with all labels so far.";
         }
     }

@@ -1,6 +1,6 @@
 //! A plan, as scripts read it.
 
-use pointsman::certify::{CellPlan, CoarserCells, Offer, Plan};
+use pointsman::certify::{CellPlan, CoarserCells, Offer, Plan, price_of_labels};
 use pointsman::policy::Promise;
 use pointsman::{Router, Task};
 use serde::Serialize;
@@ -219,7 +219,7 @@ pub(super) fn report(
             max_labels: buying.most_labels(),
             cells: bought.cells.iter().map(|cell| cell.0).collect(),
             labels: bought.labels,
-            cost: args.label_price.map(|price| price * bought.labels as f64),
+            cost: args.label_price.map(|price| price_of_labels(bought.labels, price)),
             saving: bought.saving,
             saving_error: bought.saving_error,
             pays: buying.is_priced().then_some(!bought.cells.is_empty()),

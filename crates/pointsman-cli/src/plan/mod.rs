@@ -2,10 +2,12 @@
 
 mod buying;
 mod candidates;
+mod certainty;
 mod human;
 mod items;
 mod items_in_words;
 mod json;
+mod phrases;
 mod way;
 
 use std::io::{self, Write};

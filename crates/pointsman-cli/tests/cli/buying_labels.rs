@@ -81,7 +81,8 @@ fn full_export_does_not_count_the_first_round_twice() {
     fs::write(path.join("export.csv"), format!("{labels}new1,yes,ann1\nnew1,no,ann2\nnew2,no,ann2\n")).unwrap();
     let add = "calibrate all.csv --annotations export.csv --add-to router.safetensors -o more.safetensors --json";
     let run = line(path, add);
-    assert!(run.code == 2 && run.stderr.contains("--known-items skip"), "{run:?}");
+    assert!(run.code == 2 && run.stderr.contains("--known-items skip leaves out the items"), "{run:?}");
+    assert!(run.stderr.contains("calibrate again on these, without items chosen by plan"), "{run:?}");
     assert!(!path.join("more.safetensors").exists());
     let rows = |flags: &str| line(path, &format!("{add}{flags}")).ok().json()["rows"].as_u64().unwrap();
     let (skipped, added) = (rows(" --known-items skip"), rows(" --known-items add"));
@@ -264,6 +265,58 @@ fn plans_without_certain_cells_say_what_would_make_them_certain() {
     }
     let shown = line(path, &format!("show fine.safetensors {TASK}")).ok().words();
     assert!(shown.contains("more would be certain") || shown.contains("more items with labels are needed"), "{shown}");
+}
+
+#[test]
+fn plans_say_what_certainty_costs_where_labels_do_not_pay() {
+    let (folder, _) = first_round();
+    let path = folder.path();
+    let plan = format!("plan router.safetensors {TASK} --label-price 1000 --traffic 10");
+    let (text, found) = (line(path, &plan).ok().words(), line(path, &format!("{plan} --json")).ok().json());
+    assert!(text.to_lowercase().contains("not worth it"), "{text}");
+    let Some(labels) = found["to_certainty"]["labels"].as_u64() else {
+        assert!(text.contains("No reasonable number of labels makes a cell certain."), "{text}");
+        return;
+    };
+    assert_eq!(text.matches("To make actions certain").count(), 1, "{text}");
+    assert!(text.replace(',', "").contains(&format!("To make actions certain: about {labels} labels for")), "{text}");
+    assert!(text.contains(", which cost "), "{text}");
+    let share_per_label = |cell: &serde_json::Value| Some(cell["share"].as_f64()? / cell["labels"].as_f64()?);
+    let cells = found["cells"].as_array().unwrap().iter().filter_map(|cell| Some((share_per_label(cell)?, cell)));
+    let best = cells.max_by(|a, b| a.0.total_cmp(&b.0)).unwrap().1;
+    if found["to_certainty"]["cells"].as_array().unwrap().len() > 1 {
+        let said = format!("Cell {} is the most traffic per label:", best["cell"]);
+        assert!(text.contains(&said), "{said} in {text}");
+    }
+}
+
+#[test]
+fn sum_to_spend_is_named_with_the_labels_that_it_buys() {
+    let (folder, _) = first_round();
+    for task in [TASK, "--route expert=0.4"] {
+        let plan = format!("plan router.safetensors {task} --label-price 0.25 --spend 50");
+        let text = line(folder.path(), &plan).ok().words();
+        let is_certain = text.contains("every cell's action is certain");
+        assert!(is_certain || text.contains("ithin 50 Brier points (200 labels)"), "{text}");
+    }
+}
+
+/// Only a table with items of the router can have items that shaped its cells.
+#[test]
+fn annotations_are_asked_for_only_if_the_pool_has_known_items() {
+    let (folder, _) = first_round();
+    let path = folder.path();
+    line(path, "calibrate items.csv --annotations labels.csv --partition tree -o tree.safetensors").ok();
+    let items = fs::read_to_string(path.join("items.csv")).unwrap();
+    let known: String = items.lines().skip(1).take(60).map(|row| format!("{row}\n")).collect();
+    let pool = fs::read_to_string(path.join("pool.csv")).unwrap();
+    fs::write(path.join("mixed.csv"), format!("{pool}{known}")).unwrap();
+    for (table, is_asked) in [("pool", false), ("mixed", true)] {
+        let plan = format!("plan tree.safetensors {TASK} --only new-items --items {table}.csv -o list.csv");
+        let text = line(path, &plan).ok().words();
+        let is_listed = text.contains("of the table to label");
+        assert_eq!(text.contains("add --annotations with all labels so far"), is_asked && is_listed, "{table}: {text}");
+    }
 }
 
 /// Worth is not unbiased under every loss, which is said beside it.

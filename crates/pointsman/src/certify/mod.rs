@@ -31,7 +31,7 @@ pub use e_process::EProcess;
 pub use interval::Interval;
 use items::Items;
 pub use judgement::{CellJudgement, Judgement};
-pub use offer::{FirstCells, Offer, Purchase, ToCertainty, is_distinct};
+pub use offer::{FirstCells, Offer, Purchase, ToCertainty, is_distinct, price_of_labels, saving_over};
 pub use plan::{CellPlan, ItemToLabel, Plan};
 use rules::{BAYES, PREDICT, Rules};
 pub use uniform::AllLosses;

@@ -26,7 +26,7 @@ impl Offer {
     /// The expected saving over a number of queries.
     #[must_use]
     pub fn saving(&self, queries: f64) -> f64 {
-        self.worth / 1000.0 * queries
+        saving_over(self.worth, queries)
     }
 
     /// The standard error of the worth of a part of these labels: labels that save a part on average change the action as much less often, so
@@ -38,7 +38,7 @@ impl Offer {
     /// The price of the labels.
     #[must_use]
     pub fn price(&self, label_price: f64) -> f64 {
-        self.labels as f64 * label_price
+        price_of_labels(self.labels, label_price)
     }
 
     /// The worth per label; zero without labels.
@@ -118,7 +118,7 @@ impl FirstCells {
     /// The price of the labels.
     #[must_use]
     pub fn price(&self, label_price: f64) -> f64 {
-        self.labels as f64 * label_price
+        price_of_labels(self.labels, label_price)
     }
 
     /// The number of queries after which the labels have saved their price; `None` if they save nothing.
@@ -126,6 +126,18 @@ impl FirstCells {
     pub fn pays_after(&self, label_price: f64) -> Option<f64> {
         pays_after(self.price(label_price), self.worth)
     }
+}
+
+/// The price of some labels.
+#[must_use]
+pub fn price_of_labels(labels: usize, label_price: f64) -> f64 {
+    labels as f64 * label_price
+}
+
+/// The saving over a number of queries, given that per thousand queries; also its standard error, given that per thousand queries.
+#[must_use]
+pub fn saving_over(per_thousand: f64, queries: f64) -> f64 {
+    per_thousand / 1000.0 * queries
 }
 
 /// The number of queries after which a saving per thousand queries has reached a price; `None` if nothing is saved.

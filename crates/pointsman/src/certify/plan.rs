@@ -10,10 +10,13 @@
 //! their worth is the mean over the draws of the saving from taking the best action afterwards.
 
 use super::listing::upper_envelope;
-use super::offer::{FirstCells, Offer, Purchase, ToCertainty};
+use super::offer::{FirstCells, Offer, Purchase, ToCertainty, saving_over};
 use super::{Certificate, Judgement};
 use crate::partition::CellId;
 use crate::policy::Promise;
+
+/// The smallest worth per label with which a cell is one of the first to label, as a part of the largest.
+const PART_OF_LARGEST_WORTH_PER_LABEL: f64 = 0.1;
 
 /// The part of the largest possible saving that a plan asks for in a cell that labels do not determine.
 const PART_OF_LARGEST_SAVING: f64 = 0.75;
@@ -278,7 +281,8 @@ impl Plan {
     }
 
     /// The cells with the largest worth per label, at most `cells` of them; `None` if there are none. Cells worth less than 1 % of the best one,
-    /// or less than 0.001 % of the expected cost of queries, are left out.
+    /// or less than 0.001 % of the expected cost of queries, are left out, and so are those with less than a tenth of the largest worth per
+    /// label.
     #[must_use]
     pub fn begin_with(&self, cells: usize) -> Option<FirstCells> {
         self.begin_with_of(cells, |_| true)
@@ -295,6 +299,8 @@ impl Plan {
         let least = f64::max(NEGLIGIBLE_PART * most, NEGLIGIBLE_SAVING * cost);
         asked.retain(|offer| offer.worth > least);
         asked.sort_by(|a, b| b.worth_per_label().total_cmp(&a.worth_per_label()).then(a.cell.cmp(&b.cell)));
+        let largest = asked.first().map_or(0.0, Offer::worth_per_label);
+        asked.retain(|offer| offer.worth_per_label() >= PART_OF_LARGEST_WORTH_PER_LABEL * largest);
         let mut found = FirstCells { cells: Vec::new(), determined: 0, labels: 0, worth: 0.0, worth_error: 0.0 };
         for offer in asked.iter().take(cells) {
             found.cells.push(offer.cell);
@@ -333,6 +339,16 @@ impl Plan {
         Some(all).filter(|all| !all.cells.is_empty())
     }
 
+    /// The size of a pool of items like the calibration rows that has the new items of some offers on average; `None` if they have none.
+    #[must_use]
+    pub fn pool_for(&self, offers: &[Offer]) -> Option<f64> {
+        let size = |offer: &Offer| {
+            let share = self.cells.iter().find(|plan| plan.cell == offer.cell)?.share;
+            Some(offer.more_items? as f64 / share)
+        };
+        offers.iter().filter_map(size).reduce(f64::max).filter(|size| *size > 0.0)
+    }
+
     /// The share of the calibration rows in undetermined cells.
     #[must_use]
     pub fn open(&self) -> f64 {
@@ -349,7 +365,7 @@ fn total(offers: impl Iterator<Item = Offer>, label_price: f64, queries: f64) ->
         all.labels = all.labels.saturating_add(offer.labels);
         all.cost += offer.price(label_price);
         all.saving += offer.saving(queries);
-        all.saving_error = all.saving_error.hypot(offer.worth_error / 1000.0 * queries);
+        all.saving_error = all.saving_error.hypot(saving_over(offer.worth_error, queries));
         all.offers.push(offer);
     }
     all

@@ -1,5 +1,6 @@
 //! Plans in simulations of known truth: the labels that they ask for determine cells with the stated probability.
 
+use pointsman::certify::Offer;
 use pointsman::{Loss, Oracle, Partition, Router, Table, Task};
 
 use crate::world::{Rng, close, table};
@@ -113,6 +114,30 @@ fn labels_are_bought_only_if_they_pay() {
         assert!(listed.iter().all(|item| item.labels == 3));
     }
     assert!(plan.items(&router, &fresh, |_| false).unwrap().is_empty());
+}
+
+/// The first cells to label end where a label is worth less than a tenth of one in the best cell.
+#[test]
+fn first_cells_end_where_worth_per_label_falls_off() {
+    let (mut first_cells, mut left_out) = (0, 0);
+    for seed in 40..46 {
+        let mut rng = Rng::new(seed);
+        let plan = calibrated(&draw(&mut rng, 0..8, 800, 3)).plan(&task(0.06, 0.45), 0.95).unwrap();
+        let Some(first) = plan.begin_with(usize::MAX) else { continue };
+        let asked = plan.asked();
+        let best = asked.iter().filter(|offer| first.cells.contains(&offer.cell)).map(Offer::worth_per_label);
+        let best = best.fold(0.0, f64::max);
+        for offer in &asked {
+            let is_first = first.cells.contains(&offer.cell);
+            assert!(!is_first || offer.worth_per_label() >= 0.1 * best, "{offer:?}");
+            first_cells += usize::from(is_first);
+            left_out += usize::from(!is_first);
+        }
+        // Labels of the first cells alone are counted.
+        let labels = asked.iter().filter(|offer| first.cells.contains(&offer.cell)).map(|offer| offer.labels);
+        assert_eq!(first.labels, labels.sum::<usize>());
+    }
+    assert!(first_cells > 0 && left_out > 0, "{first_cells} {left_out}");
 }
 
 #[test]
