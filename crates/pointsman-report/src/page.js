@@ -467,8 +467,10 @@
   const error = data.calibration_error;
   if (error) {
     const list = html("dl");
-    for (const [name, value] of [["distance (W1)", error.raw], ["floor: what chance alone gives", error.floor], ["debiased: what is beyond chance", error.debiased], ["how often chance alone gives such distances (p-value)", error.p_value], ["largest error of a cell’s irreducible loss", error.irreducible_gap], ["regret bound: the largest regret on these rows, at any prices", error.regret_bound]])
-      if (value !== null) list.append(html("dt", {}, name), html("dd", {}, num(value)));
+    // The p-value is of 40 random splits (wasserstein::DEFAULT_SPLITS), so it is 1/41 at least, however rare such distances are.
+    const pValue = error.p_value === null ? null : (error.p_value < 1.001 / 41 ? "at most " : "") + num(error.p_value);
+    for (const [name, value] of [["distance (W1)", error.raw], ["floor: what chance alone gives", error.floor], ["debiased: what is beyond chance", error.debiased], ["how often chance alone gives such distances (p-value)", pValue], ["largest error of a cell’s irreducible loss", error.irreducible_gap], ["regret bound: the largest regret on these rows, at any prices", error.regret_bound]])
+      if (value !== null) list.append(html("dt", {}, name), html("dd", {}, typeof value === "string" ? value : num(value)));
     list.append(html("dt", {}, "traffic covered"), html("dd", {}, pct(error.covered)));
     $("calibration").replaceChildren(list);
   } else $("calibration-card").hidden = true;

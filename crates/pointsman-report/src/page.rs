@@ -116,22 +116,23 @@ pub(crate) fn advice(warnings: &[String], next: Option<&NextStep>) -> String {
     format!("<section class=\"card advice\"><h2>What to do next</h2>{next}{warnings}</section>\n")
 }
 
-/// The cost matrix of the task's loss with the names of acts and classes; empty if it has none.
+/// The cost matrix of the task's loss with the names of acts and classes, one row per act as in task files; empty if it has none.
 fn cost_matrix(report: &Report) -> String {
     let Some(matrix) = &report.evaluation.task.cost_matrix else { return String::new() };
-    let acts: String = matrix.acts.iter().map(|act| format!("<th scope=\"col\">{}</th>", escaped(act))).collect();
-    let row = |(place, class): (usize, &String)| {
-        let costs: String = matrix.cost.iter().map(|row| format!("<td>{}</td>", row[place])).collect();
-        format!("<tr><th scope=\"row\">{}</th>{costs}</tr>", escaped(class))
+    let classes: String =
+        matrix.classes.iter().map(|class| format!("<th scope=\"col\">if {}</th>", escaped(class))).collect();
+    let row = |(act, costs): (&String, &Vec<f64>)| {
+        let costs: String = costs.iter().map(|cost| format!("<td>{cost}</td>")).collect();
+        format!("<tr><th scope=\"row\">{}</th>{costs}</tr>", escaped(act))
     };
-    let rows: String = matrix.classes.iter().enumerate().map(row).collect();
+    let rows: String = matrix.acts.iter().zip(&matrix.cost).map(row).collect();
     let order = match matrix.classes_named {
         true => "",
         false => ". The matrix names no classes: its columns were taken in this order",
     };
     format!(
         "<details class=\"cost-matrix\" open><summary>What each act costs under each true class{order}</summary>\
-         <div class=\"scroll\"><table class=\"plain\"><tr><th scope=\"col\">true class</th>{acts}</tr>{rows}</table></div></details>"
+         <div class=\"scroll\"><table class=\"plain\"><tr><th scope=\"col\">act</th>{classes}</tr>{rows}</table></div></details>"
     )
 }
 

@@ -240,11 +240,8 @@ impl Report {
                 None => "the best confidence threshold".to_owned(),
             };
             let error = saving.share_standard_error.map(|error| Z_95_PERCENT * error);
-            // The identified interval is reported for the hardest rule only.
-            let hardest = !name.starts_with("always-");
-            let open = saving.share_identified.filter(|_| hardest).map_or(String::new(), |[low, high]| {
-                format!(" (so few labels leave {} to {} open)", percent(low), percent(high))
-            });
+            let open = saving.share_identified.map(|ends| ends.map(percent)).filter(|[low, high]| low != high);
+            let open = open.map_or(String::new(), |[low, high]| format!(" (so few labels leave {low} to {high} open)"));
             format!("{} against {rule}{open}", with_interval(saving.share.unwrap_or(0.0), error))
         };
         let phrases: Vec<String> =
@@ -289,10 +286,11 @@ impl Report {
             let error = capped.standard_error.map_or(String::new(), |error| format!(" ± {}", number(error, 4)));
             let open = capped.identified.map(|ends| ends.map(|end| number(end, 4))).filter(|[low, high]| low != high);
             let open = open.map_or(String::new(), |[low, high]| format!(" (so few labels leave {low} to {high} open)"));
-            format!(
-                "{rows} the next-best action instead, which costs {}{error}{open} more per query over all rows.",
-                number(capped.cost, 4)
-            )
+            let cost = number(capped.cost, 4) + &error + &open;
+            // Held-out rows may say that it costs less than nothing.
+            let difference =
+                if capped.cost < 0.0 { format!("changes the cost by {cost}") } else { format!("costs {cost} more") };
+            format!("{rows} the next-best action instead, which {difference} per query over all rows.")
         };
         evaluation.caps.iter().map(of_cap).chain(evaluation.capped.as_ref().map(cost)).collect()
     }

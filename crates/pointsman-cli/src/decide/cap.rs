@@ -117,8 +117,11 @@ pub(super) fn describe(
         // Without calibration rows nothing corrects them.
         None => (short(capped.cost), ", by the estimates that decide, which may overstate it"),
     };
+    // Held-out rows may say that it costs less than nothing.
+    let difference =
+        if capped.cost < 0.0 { format!("changes the cost by {cost}") } else { format!("costs {cost} more") };
     let text = format!(
-        "{} take the next-best action instead ({}; column capped), which costs {cost} more per query over all queries{basis}.",
+        "{} take the next-best action instead ({}; column capped), which {difference} per query over all queries{basis}.",
         count(capped.moved as usize),
         to.join(", ")
     );

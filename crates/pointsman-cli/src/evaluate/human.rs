@@ -5,6 +5,7 @@ use std::path::Path;
 
 use pointsman::Policy;
 use pointsman::evaluate::{CalibrationError, Truth, ranking_name, rule_name};
+use pointsman::wasserstein::DEFAULT_SPLITS;
 use pointsman_report::{Report, SweepReport};
 
 use crate::args::EvaluateArgs;
@@ -112,6 +113,8 @@ fn cost_grid(report: &Report, digits: usize) -> Grid {
         };
         let open = evaluation.open_interval(name).map(|ends| ends.map(|end| fixed(end, digits)));
         let open = open.filter(|[low, high]| low != high);
+        // See `regret`.
+        let error = error.filter(|_| name != "pointwise-optimal" || open.is_none());
         let open = open.map(|[low, high]| format!("labels leave {low} to {high} open"));
         let remark = [remark.to_owned()].into_iter().chain(open).filter(|part| !part.is_empty());
         let remark = remark.collect::<Vec<_>>().join("; ");
@@ -151,7 +154,10 @@ fn regret(report: &Report, digits: usize) -> String {
     let errors = evaluation.corrected_regret_standard_error.as_ref();
     let against = |name: &str| {
         let known = evaluation.best_regret().get(name).copied().filter(|_| is_known(name));
-        let error = errors.and_then(|errors| errors.get(name).copied().flatten()).filter(|_| known.is_some());
+        let is_open = name == "pointwise-optimal" && report.open_regret(digits).is_some();
+        let error = errors.and_then(|errors| errors.get(name).copied().flatten());
+        // The range that labels leave open says more than the sampling error of one point in it.
+        let error = error.filter(|_| known.is_some() && !is_open);
         maybe(known, digits) + &error.map_or(String::new(), |error| format!(" ± {}", fixed(error, digits)))
     };
     // A forest decides row by row, and may do better than any action per cell.
@@ -194,7 +200,13 @@ fn print_gains(out: &mut impl Write, report: &Report) -> io::Result<()> {
         paragraph(&mut *out, 2, &format!("{DIM}{text}{DIM:#}"))?;
     }
     if evaluation.is_corrected() {
-        let text = "Gains and curves are corrected for few labels, as the costs are.";
+        let text = match evaluation.loss.as_str() {
+            "brier" => "Gains and curves are corrected for few labels, as the costs are.",
+            _ => {
+                "Gains and curves are corrected for few labels, as the costs are: under this loss only in part, and ± does not include the \
+                 rest."
+            }
+        };
         paragraph(&mut *out, 2, &format!("{DIM}{text}{DIM:#}"))?;
     }
     if let Some(correlation) = evaluation.correlation {
@@ -235,7 +247,9 @@ fn print_calibration_error(out: &mut impl Write, error: &CalibrationError, repor
     };
     line("W1", error.raw, format!("mean over cells, covering {} of the rows", percent(error.covered)));
     line("floor", error.floor, "what chance alone gives with this number of rows".into());
-    let often = percent(error.p_value);
+    // No p-value of n random splits is smaller than 1/(n + 1), however rare such distances are.
+    let is_smallest = error.p_value <= 1.0 / (DEFAULT_SPLITS as f64 + 1.0);
+    let often = format!("{}{}", if is_smallest { "at most " } else { "" }, percent(error.p_value));
     line("debiased", error.debiased, format!("what is beyond chance, which alone gives as much in {often} of tables"));
     line("irreducible gap", error.irreducible_gap, format!("largest error of a cell's irreducible loss, in {unit}"));
     if let Some(bound) = error.regret_bound {

@@ -23,7 +23,8 @@ pub struct EvaluatedCap {
     pub wanted: u64,
     /// The number of rows routed.
     pub granted: u64,
-    /// The most that one more row would save at the task's own prices, by the estimates that decide; 0 if the cap is not used up.
+    /// The most that one more row would save at the task's own prices, by the estimates that decide; 0 if the cap is not used up, and negative
+    /// if a target loss routes at a price below the route's own.
     pub price: f64,
 }
 

@@ -109,13 +109,19 @@ impl Replay {
     fn loss_reached(&self, task: &Task, taken: &TakenActions<'_>) -> LossReached {
         let price = |action: usize| task.routes().get(action.wrapping_sub(1)).map_or(0.0, |route| route.price());
         let loss = |row: usize, by: Basis| taken.cost(row, by) - taken.action(row).mean(price);
+        // The price of a cap is what a query saves there less the price of the route, so that both together are what it saves of the loss.
+        let saved = |row: usize| {
+            let is_full = |action: usize| f64::from(u8::from(taken.price_of_cap_on(action) != 0.0));
+            taken.price_of_cap(row) + taken.action(row).mean(|action| is_full(action) * price(action))
+        };
+        let with_saved = |row: usize, by: Basis| loss(row, by) + saved(row);
         let corrected = (!self.truth_known && self.is_correctable()).then(|| self.each_row(&loss));
-        let error_of = |rows: &[Vec<f64>; 2]| self.corrected_mean(&taken.with_prices_of_caps(rows)).standard_error;
+        let error = || self.corrected_mean(&self.each_row(&with_saved)).standard_error;
         LossReached {
             mean: self.mean(&|row| loss(row, Basis::Table)).mean,
-            standard_error: self.mean(&|row| loss(row, Basis::Table) + taken.price_of_cap(row)).standard_error,
+            standard_error: self.mean(&|row| with_saved(row, Basis::Table)).standard_error,
             corrected: corrected.as_ref().map(|rows| self.corrected_mean(rows).mean),
-            corrected_standard_error: corrected.as_ref().and_then(error_of),
+            corrected_standard_error: corrected.as_ref().and_then(|_| error()),
         }
     }
 

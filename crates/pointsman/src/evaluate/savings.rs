@@ -119,10 +119,12 @@ pub(super) struct BestThreshold {
 
 impl Replay {
     /// The best thresholds: the midpoint of the costs of those chosen on all rows and those chosen on the other folds. Under a limit they
-    /// route at most [`share_to_route`](Self::share_to_route). `None` if there is only one action, or no folds.
+    /// route at most [`share_to_route`](Self::share_to_route). `None` if there is only one action, or no folds. Also if caps are exceeded and
+    /// there are several routes: a threshold that routes as much in all may send more to one of them than its cap, or less to another.
     pub(super) fn best_threshold(&self, policy: &Policy, taken: &TakenActions<'_>) -> Result<Option<BestThreshold>> {
         let (task, rows) = (policy.task(), self.places.len());
-        if task.actions() < 2 || self.folds.is_empty() {
+        let breaks_caps = taken.is_capped() && task.routes().len() > 1;
+        if task.actions() < 2 || self.folds.is_empty() || breaks_caps {
             return Ok(None);
         }
         // Under a target loss, rules are chosen by losses without prices.

@@ -57,9 +57,14 @@ impl TakenActions<'_> {
         [rows, alternative].map(|costs| (0..costs.len()).map(|row| costs[row] + self.price_of_cap(row)).collect())
     }
 
-    /// The price of the cap on a row's action.
+    /// The price of the cap on a row's action, by the weight of the row: caps count rows, and the one displaced has an average weight.
     pub(super) fn price_of_cap(&self, row: usize) -> f64 {
-        if self.is_capped() { self.action(row).mean(|action| self.price_of_cap_on(action)) } else { 0.0 }
+        if !self.is_capped() {
+            return 0.0;
+        }
+        let weights = &self.replay.weights;
+        let mean_weight = sum(weights.iter().copied()) / weights.len() as f64;
+        self.action(row).mean(|action| self.price_of_cap_on(action)) * mean_weight / weights[row]
     }
 
     /// The price of the cap on an action; 0 without one.

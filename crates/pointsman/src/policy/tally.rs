@@ -337,7 +337,7 @@ impl Expected {
         };
         let differences: Vec<f64> = own_means.iter().zip(&uncapped_means).map(|(own, other)| own - other).collect();
         let error = error(&mut rows.iter().zip(&uncapped).map(minus), &differences);
-        // The rows that caps route less often.
+        // Caps move some rows away from Bayes-optimal oracles, and may move others to them.
         let parts: Vec<usize> = policy.held_out().all_parts().collect();
         let open = |within: Option<Within<'_>>| {
             let weigh = |source: u32, routed: f64| [factor(source), factor(source) * routed];
@@ -345,7 +345,8 @@ impl Expected {
         };
         let open = open(None).map(|[low, high]| {
             let [with_low, with_high] = open(within).unwrap_or_default();
-            [(with_high - high).min(0.0), (with_low - low).max(0.0)]
+            let ends = [with_low - low, with_high - high];
+            [ends[0].min(ends[1]).min(0.0), ends[0].max(ends[1]).max(0.0)]
         });
         self.caps = Some(CostOfCaps { cost: f64::NAN, error: Some(error).filter(|error| error.is_finite()), open });
     }

@@ -1,7 +1,7 @@
 //! Hard caps: never exceeded, used up if wanted, and given to the queries that save most.
 
 use pointsman::policy::{Bid, CapRule, CapSize, Caps, Tally};
-use pointsman::{Action, Loss, Oracle, Partition, Policy, Router, Table, Task};
+use pointsman::{Action, Loss, Oracle, Partition, Policy, Replay, Router, Table, Task};
 
 use crate::world::{Rng, table};
 
@@ -316,7 +316,44 @@ fn two_capped_routes_keep_their_caps() {
         }
         let cost = tally.summary(&policy).expected_cost.unwrap();
         assert!(cost.get("router") <= cost.get("always-predict"));
+        // A threshold that routes as many rows in all might break one of the caps.
+        let replay = policy.replay(&queries).unwrap();
+        let threshold =
+            |replay: &Replay| replay.evaluate(&policy).unwrap().savings.unwrap().get("best-threshold").copied();
+        assert!(threshold(&replay).is_some(), "{partition}");
+        assert!(threshold(&replay.with_caps(caps, &queries, None).unwrap()).is_none(), "{partition}");
     }
+}
+
+/// A further row that is routed displaces one, which loses more by the price of the cap and that of the route.
+#[test]
+fn loss_reached_within_caps_varies_with_the_loss_of_displaced_rows() {
+    let (calibration, queries, price) = (world(600, 1, 4), world(700, 2, 4), 0.3);
+    let task = Task::new(Loss::brier()).route("a", Oracle::bayes(), price).unwrap();
+    let router = Router::calibrate(&calibration, &Partition::top_class(4)).unwrap();
+    let always = router.policy(&task).unwrap().promise().unwrap().always;
+    let [predicting, routing] = ["predict", "route:a"].map(|name| *always.get(name).unwrap());
+    let task = task.target_loss(f64::midpoint(predicting, routing - price)).unwrap();
+    let policy = router.policy(&task).unwrap();
+    let caps = Caps::new(&task, [("a", CapSize::Queries(15))]).unwrap();
+    let (actions, ..) = decide_capped(&policy, &caps, &queries);
+    let found = policy.replay(&queries).unwrap().with_caps(caps, &queries, None).unwrap().evaluate(&policy).unwrap();
+    let loss = |row: usize| {
+        let votes = queries.votes(row).unwrap();
+        let truth: Vec<f64> = votes.counts().iter().map(|&n| f64::from(n) / votes.k() as f64).collect();
+        match actions[row].as_str() {
+            "predict" => Loss::brier().expected(&truth, &queries.prediction(row)),
+            _ => Loss::brier().entropy(&truth),
+        }
+    };
+    let mean_over = |value: &dyn Fn(usize) -> f64| (0..700).map(value).sum::<f64>() / 700.0;
+    let displaced = found.caps[0].price + price;
+    let varies = |row: usize| loss(row) + if actions[row] == "route:a" { displaced } else { 0.0 };
+    let (mean, centre) = (mean_over(&loss), mean_over(&varies));
+    let error = (mean_over(&|row| (varies(row) - centre).powi(2)) / 700.0).sqrt();
+    let reached = found.loss_reached.unwrap();
+    assert!((reached.mean - mean).abs() < 1e-9 && displaced > 0.0, "{reached:?} {mean} {displaced}");
+    assert!((reached.standard_error.unwrap() - error).abs() < 1e-9, "{reached:?} {error}");
 }
 
 #[test]

@@ -137,8 +137,9 @@ impl Caps {
         self.capped.iter().map(|(action, _)| task.routes()[action - 1].name()).collect()
     }
 
-    /// What one more query within each cap would save, at the task's own prices; 0 if a cap is not used up. Within a budget this is more than
-    /// the price of the cap, because the budget's surcharge decides but is not paid.
+    /// What one more query within each cap would save at most, at the task's own prices; 0 if a cap is not used up. Within a budget this is more
+    /// than the price of the cap, because the budget's surcharge decides but is not paid; less if the query takes another route instead.
+    /// Negative if a target loss routes at a price below the route's own.
     #[must_use]
     pub fn savings(&self, policy: &Policy, uses: &[CapUse]) -> Vec<f64> {
         let saving = |(action, used): (usize, &CapUse)| {
@@ -287,7 +288,8 @@ impl Rooms {
         Self(actions.map(|action| (action, 0.0)).collect())
     }
 
-    /// The routes that rows of a batch were moved from, with the shares that still take them.
+    /// The routes that rows of a batch were moved from, with the shares that still take them. A missing route that no row wanted is not known
+    /// any more.
     pub(super) fn from_moves(policy: &Policy, decisions: &Decisions) -> Self {
         if !decisions.is_capped() {
             return Self::default();
@@ -336,7 +338,7 @@ pub(super) struct WantedActions {
     pub(super) weight: f64,
     pub(super) costs: Vec<f64>,
     pub(super) wanted: MixedAction,
-    /// Whether the actions are determined. Rows whose action is only assumed keep it, as queries do.
+    /// Whether the actions are determined. Rows whose action is only assumed keep it, as queries do, unless it is missing.
     pub(super) is_determined: bool,
 }
 
@@ -366,8 +368,7 @@ impl Policy {
         let bids = |rows: &WantedActions| {
             let bid = |wanted: usize| {
                 let part = rows.wanted.part_of(wanted);
-                let is_denied = rows.is_determined && missing.contains(&wanted);
-                let action = if is_denied { bidder.cheapest(&rows.costs) } else { wanted };
+                let action = if missing.contains(&wanted) { bidder.cheapest(&rows.costs) } else { wanted };
                 let bid = rows.is_determined.then(|| bidder.bid_for(action, &rows.costs, 0)).flatten();
                 BidOfRows { action, part, bid, queries: queries(part * rows.weight / all) }
             };

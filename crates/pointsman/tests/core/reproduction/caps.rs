@@ -45,7 +45,7 @@ const WORLDS: u64 = 40;
 /// In independent worlds per setting, the mean error of the expected cost within a cap is chance. That of what the cap costs is not (three of
 /// eight are more than three standard errors of the mean too high), but it is below the standard error stated for one table.
 #[test]
-fn expected_costs_of_caps_hold_on_average() {
+fn expected_costs_within_caps_hold_and_costs_of_caps_err_by_less_than_their_error() {
     let (mut failed, mut setting) = (Vec::new(), 0);
     for (loss, labels) in [(Loss::brier(), 3), (Loss::zero_one(), 10)] {
         for (partition, rows) in [(Partition::top_class(10), 600), (Partition::forest(30), 600)] {
