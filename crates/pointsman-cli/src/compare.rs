@@ -1,17 +1,18 @@
 //! `pointsman compare`: several routers or tasks on one held-out table.
 
 use std::cmp::Ordering;
+use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 use pointsman::evaluate::{Comparison, Difference, MIN_DIFFERING_ROWS, PolicyCost};
 use pointsman::number::is_wide_beside;
 use pointsman::task::TaskSummary;
 use pointsman::{Replay, Router, Table, Task};
-use pointsman_table::{Format, Frame, Need};
+use pointsman_table::{Format, Frame, Need, ReadOptions};
 
-use crate::args::{CapArg, CompareArgs};
+use crate::args::{CapArg, CompareArgs, OwnTable};
 use crate::evaluate::human::truth_in_words;
 use crate::failure::Hint;
 use crate::progress::Progress;
@@ -24,7 +25,8 @@ use crate::{errors, input, json, task, words};
 pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
     let Files { routers, table, tasks } = Files::from_args(args)?;
     let annotations = args.votes.annotations.as_ref();
-    input::check_streams(routers.iter().chain([&table]).chain(&tasks).map(Some).chain([annotations]))?;
+    let own = args.table.iter().map(|own| &own.path);
+    input::check_streams(routers.iter().chain([&table]).chain(own).chain(&tasks).map(Some).chain([annotations]))?;
     let tasks = read_tasks(args, &tasks)?;
     if routers.len() * tasks.len() < 2 {
         bail!(anyhow::anyhow!("one router under one task leaves nothing to compare").context(Hint(
@@ -37,14 +39,16 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
     let mut options = input::read_options(&args.reading, Some(&args.votes), Need::VotesOrTruth)?;
     options.classes = loaded.first().map(|router| router.classes().to_vec());
     let frame = input::read_frame(&table, &options)?;
+    let own = own_tables(args, &routers, &frame, &table, &options)?;
     let mut replays = Vec::new();
     {
         let progress = Progress::bar("comparing", (routers.len() * tasks.len()) as u64);
-        for (path, router) in routers.iter().zip(&loaded) {
-            let held_out = in_order(&frame.table, router, path, &table)?;
+        for ((path, router), own) in routers.iter().zip(&loaded).zip(&own) {
+            let (table, frame) = own.as_ref().map_or((&table, &frame), |(table, frame)| (table, frame));
+            let held_out = in_order(&frame.table, router, path, table)?;
             for (task, file) in &tasks {
                 let name = name(path, file.as_deref(), routers.len(), tasks.len());
-                let mut replay = replay(router, path, task, file.as_ref(), &held_out, &frame)?;
+                let mut replay = replay(router, path, task, file.as_ref(), &held_out, frame)?;
                 if let Some(caps) = task::caps(&caps_on(args, task), task)? {
                     replay = replay.with_caps(caps, &held_out, frame.ids.as_deref())?;
                 }
@@ -60,8 +64,10 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
         warn_all(tasks.first().and_then(|(task, _)| words::policy::no_choice(task)));
     }
     warn_all(words::table::reading(&frame));
+    own.iter().flatten().for_each(|(_, own)| warn_all(words::table::reading(own)));
     warn_all(words::table::labels(&frame, &args.votes, None)?);
-    let seen = loaded.iter().map(|router| router.calibration_rows_in(&frame.table)).max().unwrap_or(0);
+    let tables = own.iter().map(|own| own.as_ref().map_or(&frame.table, |(_, own)| &own.table));
+    let seen = loaded.iter().zip(tables).map(|(router, table)| router.calibration_rows_in(table)).max().unwrap_or(0);
     warn_all(pointsman_report::calibration_rows_in_words(seen, frame.table.rows()));
     if args.json { json::print_with_warnings(&found) } else { Ok(print(&found)?) }
 }
@@ -146,6 +152,65 @@ fn in_order<'a>(
     }
 }
 
+/// The table of each router that was given one of its own, with its rows in the order of `common`.
+fn own_tables(
+    args: &CompareArgs,
+    routers: &[PathBuf],
+    common: &Frame,
+    file: &Path,
+    options: &ReadOptions,
+) -> anyhow::Result<Vec<Option<(PathBuf, Frame)>>> {
+    let mut own: Vec<Option<(PathBuf, Frame)>> = routers.iter().map(|_| None).collect();
+    let names: Vec<String> = routers.iter().map(|path| path.display().to_string()).collect();
+    for OwnTable { router, path } in &args.table {
+        let Some(place) = place_of(router, &names) else {
+            bail!("--table {router}={}: write one of the routers {} before =", path.display(), names.join(", "));
+        };
+        if own[place].is_some() {
+            bail!("--table {router}={}: this router has a table already", path.display());
+        }
+        let frame = in_row_order(input::read_frame(path, options)?, path, common, file)?;
+        own[place] = Some((path.clone(), frame));
+    }
+    Ok(own)
+}
+
+/// A table with its rows in the order of those of `common`, matched by id. It must have the same items, weights and labels.
+fn in_row_order(mut own: Frame, path: &Path, common: &Frame, file: &Path) -> anyhow::Result<Frame> {
+    let [path, file] = [path, file].map(Path::display);
+    let (Some(ids), Some(wanted)) = (&own.ids, &common.ids) else {
+        let without = if own.ids.is_none() { &path } else { &file };
+        bail!(
+            "{without}: the rows of {file} and {path} are matched by id, and this one has no column id; --columns id=NAME names it"
+        );
+    };
+    let places: HashMap<&str, u32> = ids.iter().map(String::as_str).zip(0..).collect();
+    if let Some(missing) = wanted.iter().find(|id| !places.contains_key(id.as_str())) {
+        bail!("{path}: has no row with the id {missing:?}, which {file} has; both need the same items");
+    }
+    let known: HashSet<&str> = wanted.iter().map(String::as_str).collect();
+    if let Some(other) = ids.iter().find(|id| !known.contains(id.as_str())) {
+        bail!("{path}: has a row with the id {other:?}, which {file} has not; both need the same items");
+    }
+    if [ids.len(), wanted.len()] != [places.len(); 2] {
+        bail!("{path}: an id of {path} or {file} occurs twice, so that their rows cannot be matched");
+    }
+    let rows: Vec<u32> = wanted.iter().map(|id| places[id.as_str()]).collect();
+    own.table = own.table.in_row_order(&rows);
+    own.rows = rows.iter().map(|&row| own.rows[row as usize]).collect();
+    own.ids = Some(wanted.clone());
+    let in_order = own.table.in_order_of(common.table.classes()).map_err(|error| anyhow!("{path}: {error}"))?;
+    let item = |table: &Table, row: usize| (table.votes(row).map(|votes| votes.counts().to_vec()), table.weight(row));
+    if let Some(row) = (0..in_order.rows()).find(|&row| item(&in_order, row) != item(&common.table, row)) {
+        bail!(
+            "{path}, row {}: the item {:?} has other labels or another weight than in {file}; both need the same labels",
+            own.rows[row],
+            wanted[row]
+        );
+    }
+    Ok(own)
+}
+
 fn replay(
     router: &Router,
     path: &Path,
@@ -170,6 +235,14 @@ fn name(router: &Path, task: Option<&Path>, routers: usize, tasks: usize) -> Str
 /// The policy meant by a name, which may leave out folders and extensions.
 fn baseline<'a>(wanted: &str, replays: &'a [(String, Replay)]) -> anyhow::Result<&'a str> {
     let names: Vec<&str> = replays.iter().map(|(name, _)| name.as_str()).collect();
+    match place_of(wanted, &names) {
+        Some(place) => Ok(names[place]),
+        None => bail!("--baseline {wanted}: write one of {}", names.join(", ")),
+    }
+}
+
+/// The place of the only name that is meant, which may be given without folders and extensions.
+fn place_of(wanted: &str, names: &[impl AsRef<str>]) -> Option<usize> {
     let short = |name: &str, part: fn(&Path) -> Option<&std::ffi::OsStr>| -> String {
         let words =
             name.split('+').map(|word| part(Path::new(word)).map_or(word.into(), |part| part.to_string_lossy()));
@@ -178,14 +251,12 @@ fn baseline<'a>(wanted: &str, replays: &'a [(String, Replay)]) -> anyhow::Result
     let spellings: [&dyn Fn(&str) -> String; 3] =
         [&str::to_owned, &|name| short(name, Path::file_name), &|name| short(name, Path::file_stem)];
     for spelling in spellings {
-        let meant: Vec<&&str> = names.iter().filter(|name| spelling(name) == wanted).collect();
-        match meant.as_slice() {
-            [] => {}
-            [one] => return Ok(one),
-            _ => break,
+        let mut meant = (0..names.len()).filter(|&place| spelling(names[place].as_ref()) == wanted);
+        if let Some(place) = meant.next() {
+            return Some(place).filter(|_| meant.next().is_none());
         }
     }
-    bail!("--baseline {wanted}: write one of {}", names.join(", "))
+    None
 }
 
 fn print(found: &Comparison) -> io::Result<()> {

@@ -141,7 +141,10 @@ pub(super) fn print_title(out: &mut impl Write, path: &str, router: &Router, pol
     );
     paragraph(&mut *out, 0, &title)?;
     writeln!(out)?;
-    render::matrix::write(out, &policy.task_summary(), router.classes())
+    if render::matrix::write(&mut *out, &policy.task_summary(), router.classes())? {
+        writeln!(out)?;
+    }
+    Ok(())
 }
 
 /// The cells of a grid for a decision's losses and costs.
@@ -247,7 +250,9 @@ pub(super) fn print_shares(out: &mut impl Write, policy: &Policy) -> io::Result<
     let shares = words::policy::shares_in_words(&policy.shares());
     paragraph(&mut *out, 2, &format!("On traffic like the calibration rows: {shares}"))?;
     let panels = super::panels::in_words(&super::panels::each_alone(policy), policy.task().loss().unit());
-    for text in words::policy::expected_cost(policy).into_iter().chain(words::policy::limit(policy)).chain(panels) {
+    let assumed = words::policy::assumed_panels(policy);
+    let costs = words::policy::expected_cost(policy).into_iter().chain(words::policy::limit(policy));
+    for text in costs.chain(panels).chain(assumed) {
         paragraph(&mut *out, 2, &text)?;
     }
     words::policy::print_perfect_oracles(out, policy.task())

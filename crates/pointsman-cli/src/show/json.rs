@@ -35,6 +35,9 @@ pub(super) struct Report {
     /// What each panel costs without the others, if there are several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     panels: Vec<PanelAlone>,
+    /// The panels whose costs the labels of some calibration rows do not identify.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    assumed_panels: Vec<pointsman::policy::AssumedPanel>,
     #[serde(flatten)]
     certified: Option<PolicyBounds>,
     cells: Vec<Cell>,
@@ -132,6 +135,7 @@ pub(super) fn report(
         shares: policy.map(Policy::shares),
         promise: policy.map(Policy::promise),
         panels: policy.map(panels::each_alone).unwrap_or_default(),
+        assumed_panels: policy.map(pointsman::Policy::assumed_panels).unwrap_or_default(),
         certified: certified.map(Certified::bounds),
         cells: order.iter().map(cell).collect(),
     }

@@ -6,7 +6,7 @@ use pointsman::certify::CoarserCells;
 use pointsman::evaluate::action_name;
 use pointsman::monitor::{Traffic, TrafficShift};
 use pointsman::partition::SPARSE_BELOW_ROWS;
-use pointsman::policy::Promise;
+use pointsman::policy::{AssumedPanel, Promise};
 use pointsman::task::{Named, Route};
 use pointsman::{CellId, Limit, Oracle, Policy, Router, Table, Task};
 
@@ -60,6 +60,20 @@ pub(crate) fn promised_cost(promise: &Promise, unit: &str) -> String {
         identified_interval(promise.cost, promise.standard_error, promise.identified),
         always.join(", ")
     )
+}
+
+/// Which panels' costs rest on an assumption about labels, one sentence each.
+pub(crate) fn assumed_panels(policy: &Policy) -> Vec<String> {
+    let said = |panel: AssumedPanel| {
+        format!(
+            "The labels do not identify the cost of {}: that takes {} labels per item, and {} of the calibration rows have fewer. For these \
+             rows the cost rests on an assumed distribution of labels, and ± does not include what is wrong with it.",
+            panel.route,
+            panel.labels_needed,
+            percent(panel.share)
+        )
+    };
+    policy.assumed_panels().into_iter().map(said).collect()
 }
 
 /// The routes whose oracle is assumed to be perfect, and how to write an annotator instead; `None` if there are none.

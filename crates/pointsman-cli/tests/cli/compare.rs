@@ -197,3 +197,44 @@ fn verdict_and_range_agree_if_labels_leave_the_difference_open() {
     assert!(open_differences > 0);
     assert_eq!(verdicts.len(), 2, "one difference is certain and another is not: {verdicts:?}");
 }
+
+/// A router of another version of the model gets that version's predictions; rows are matched by id. Its cost is that of `evaluate`.
+#[test]
+fn routers_of_two_models_are_compared_on_a_table_each() {
+    let folder = shop();
+    let path = folder.path();
+    world::rows(200, 2).write_csv(&path.join("old.csv"));
+    // The same items in another order, with surer predictions.
+    let mut new = world::rows(200, 2).reversed();
+    for probs in &mut new.probs {
+        let squares = probs.map(|p| p * p);
+        *probs = squares.map(|square| square / squares.iter().sum::<f64>());
+    }
+    new.write_csv(&path.join("new.csv"));
+    let compare = "compare router.safetensors fine.safetensors old.csv --route expert=0.05";
+    let found = line(path, &format!("{compare} --table fine=new.csv --json")).ok().json();
+    for (it, table) in found["policies"].as_array().unwrap().iter().zip(["old.csv", "new.csv"]) {
+        let name = it["name"].as_str().unwrap();
+        let alone = line(path, &format!("evaluate {name} {table} --route expert=0.05 --json")).ok().json();
+        let [cost, expected] = [&it["cost"], &alone["corrected_cost"]["router"]].map(|value| value.as_f64().unwrap());
+        assert!((cost - expected).abs() < 1e-12, "{name}: {cost} and {expected}");
+    }
+    let [first, second] = [0, 1].map(|place| found["policies"][place]["cost"].as_f64().unwrap());
+    let difference = found["policies"][1]["difference"]["estimate"].as_f64().unwrap();
+    assert!((difference - (second - first)).abs() < 1e-12 && difference != 0.0, "{difference}");
+
+    let text = new.to_csv();
+    let without_last = text.trim_end().rsplit_once('\n').unwrap().0;
+    fs::write(path.join("fewer.csv"), without_last).unwrap();
+    fs::write(path.join("without.csv"), text.replacen("id,", "name,", 1)).unwrap();
+    for (flags, why) in [
+        ("--table fine=fewer.csv", "fewer.csv: has no row with the id \"q0\""),
+        ("--table fine=without.csv", "without.csv: the rows of old.csv and without.csv are matched by id"),
+        ("--table nobody=new.csv", "--table nobody=new.csv: write one of the routers"),
+        ("--table fine=new.csv --table fine.safetensors=new.csv", "this router has a table already"),
+        ("--table new.csv", "write ROUTER=FILE"),
+    ] {
+        let refused = line(path, &format!("{compare} {flags}"));
+        assert!(refused.stderr.contains(why), "{flags}: {refused:?}");
+    }
+}

@@ -1,5 +1,6 @@
 //! A router compiled for a task: costs and one action per source of estimates, which is a cell or a fall-back of empty cells.
 
+mod assumed_panels;
 mod available;
 mod cap;
 mod choose;
@@ -31,6 +32,7 @@ use crate::parallel::prelude::*;
 use crate::partition::{CellId, Cells, Partition};
 use crate::router::{Router, Support};
 use crate::task::{Estimator, Named, Route, Task, TaskSummary};
+pub use assumed_panels::AssumedPanel;
 pub use available::AvailableRoutes;
 use cap::{ActionParts, Rooms, WantedActions};
 pub use cap::{Bid, CapRule, CapSize, CapUse, Caps, MAX_CAPS};

@@ -37,6 +37,16 @@ impl Table {
         }
     }
 
+    /// The given rows in the given order, with their truth.
+    ///
+    /// # Panics
+    /// If a row does not exist.
+    #[must_use]
+    pub fn in_row_order(&self, rows: &[u32]) -> Self {
+        let truth = self.truth.as_ref().map(|truth| gather(rows, self.classes.len(), truth));
+        Self { truth, ..self.select(rows, &(0..self.feature_names.len()).collect::<Vec<usize>>()) }
+    }
+
     /// The rows for which `keep` is true, in their order and without truth.
     #[must_use]
     pub fn keep_rows(&self, keep: impl Fn(usize) -> bool) -> Self {
