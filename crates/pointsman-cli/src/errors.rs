@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use pointsman::error::TaskError;
+use pointsman::error::{TableError, TaskError};
 use pointsman::{Policy, Router, Task};
 use pointsman_table::Frame;
 
@@ -40,8 +40,14 @@ pub(crate) fn in_task(
 /// An error in a router's rows, with the router's file.
 pub(crate) fn in_router(error: pointsman::Error, path: &Path) -> anyhow::Error {
     match error {
-        pointsman::Error::Table(_) => {
-            pointsman_table::Error::File { file: path.display().to_string(), reason: error.to_string() }.into()
+        pointsman::Error::Table(reason) => {
+            let hint = match &reason {
+                TableError::NoAnswers { oracles, .. } if oracles.is_empty() => {
+                    "; if the calibration table has them in columns of another name, calibrate again with --columns oracles=NAME"
+                }
+                _ => "",
+            };
+            pointsman_table::Error::File { file: path.display().to_string(), reason: format!("{reason}{hint}") }.into()
         }
         other => other.into(),
     }

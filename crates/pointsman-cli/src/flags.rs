@@ -5,7 +5,7 @@ use std::path::Path;
 use pointsman::task::Ties;
 use pointsman::{Action, CellId, Decision, Estimator, Limit, Loss, Oracle, Router, Task};
 
-use crate::args::{CapArg, RouteArg, TableArgs, TaskArgs, VotesArgs};
+use crate::args::{AbstainArg, CapArg, RouteArg, TableArgs, TaskArgs, VotesArgs};
 use crate::render::number::plain;
 
 /// The price of a route and that of abstaining in examples.
@@ -51,8 +51,8 @@ fn task_without_file(args: &TaskArgs) -> String {
         let kind = route.oracle.as_ref().map_or(String::new(), |oracle| format!(",{oracle}"));
         push("route", shell_quoted_text(&format!("{name}{}{kind}", plain(route.cost))));
     }
-    if let Some(price) = args.abstain {
-        push("abstain", plain(price));
+    if let Some(abstain) = args.abstain {
+        push("abstain", abstain.to_string());
     }
     if let Some(share) = args.budget {
         push("budget", share.to_string());
@@ -86,7 +86,7 @@ pub(crate) fn of_task(task: &Task) -> String {
     self::task(&TaskArgs {
         loss: Some(loss.clone()).filter(|loss| is_named && *loss != Loss::brier()),
         route: routes.collect(),
-        abstain: task.abstain_price(),
+        abstain: task.abstain_price().map(AbstainArg::Price),
         budget,
         target_loss,
         estimator: Some(task.chosen_estimator()).filter(|chosen| *chosen != Estimator::default()),

@@ -58,7 +58,7 @@ fn main() -> ExitCode {
     failure::report(run(cli.command))
 }
 
-/// The error with what to do instead, if it is a TOML file without its flag, or a cap where there are no queries to count.
+/// The error with what to do instead, if it is a file without its flag, or a cap where there are no queries to count.
 fn with_better_tip(mut error: clap::Error) -> clap::Error {
     let (ErrorKind::UnknownArgument, Some(ContextValue::String(argument))) =
         (error.kind(), error.get(ContextKind::InvalidArg))
@@ -68,16 +68,20 @@ fn with_better_tip(mut error: clap::Error) -> clap::Error {
     let tip = if argument == "--cap" {
         "a cap counts the queries of a table: give it to decide, evaluate or compare; '--budget' limits the share that is routed"
             .to_owned()
-    } else if argument.ends_with(".toml") {
+    } else {
         // Flags such as --quiet may come before the command.
         let mut words = std::env::args_os().skip(1);
-        let command = words.find(|word| !word.to_string_lossy().starts_with('-'));
-        match command.is_some_and(|command| command == "serve") {
-            true => format!("a configuration is given as '--config {argument}'"),
-            false => format!("a task is given as '--task {argument}'"),
+        let command = words.find(|word| !word.to_string_lossy().starts_with('-')).unwrap_or_default();
+        let is_file = !argument.starts_with('-');
+        match argument.ends_with(".toml") {
+            true if command == "serve" => format!("a configuration is given as '--config {argument}'"),
+            true => format!("a task is given as '--task {argument}'"),
+            false if command == "plan" && argument.ends_with(".safetensors") => {
+                "the router comes first, and items are given as '--items TABLE'".to_owned()
+            }
+            false if command == "plan" && is_file => format!("items are given as '--items {argument}'"),
+            false => return error,
         }
-    } else {
-        return error;
     };
     error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     error

@@ -7,7 +7,7 @@ use pointsman::policy::Caps;
 use pointsman::task::Route;
 use pointsman::{Limit, Loss, Oracle, Policy, Task};
 
-use crate::args::{CapArg, RouteArg, TaskArgs};
+use crate::args::{AbstainArg, CapArg, RouteArg, TaskArgs};
 use crate::flags;
 use crate::render::number::plain;
 
@@ -54,7 +54,12 @@ fn override_task(given: &Task, args: &TaskArgs) -> anyhow::Result<Task> {
         check_new_route(given, flag, args)?;
         task = task.route(flag.name.as_str(), flag.oracle.clone().unwrap_or_else(Oracle::bayes), flag.cost)?;
     }
-    if let Some(price) = args.abstain.or(given.abstain_price()) {
+    let abstain = match args.abstain {
+        Some(AbstainArg::Price(price)) => Some(price),
+        Some(AbstainArg::Never) => None,
+        None => given.abstain_price(),
+    };
+    if let Some(price) = abstain {
         task = task.abstain(price)?;
     }
     let limit = args.budget.map(Limit::Budget).or(args.target_loss.map(Limit::TargetLoss)).or(given.limit());

@@ -113,6 +113,10 @@ impl Source for CsvSource {
         self.kept.as_deref().map(empty_csv).unwrap_or_default()
     }
 
+    fn labels(&self) -> &Labels {
+        &self.labels
+    }
+
     fn unused_numeric(&self) -> Vec<String> {
         let found = self.unused_numeric.iter().filter(|(_, found)| *found);
         found.map(|(field, _)| self.layout.names[*field].clone()).collect()

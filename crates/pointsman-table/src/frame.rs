@@ -4,9 +4,11 @@ use std::collections::HashMap;
 
 use pointsman::Table;
 use pointsman::diagnose::Annotations;
+use pointsman::error::TableError;
 
 use crate::error::{Error, Result, RowAt, listed};
 use crate::input_column::InputColumn;
+use crate::layout::unnamed_answers;
 use crate::normalize::Sums;
 
 /// Rows of a table, with their ids and their places in the files they were read from.
@@ -40,12 +42,18 @@ pub struct Frame {
     pub reordered: Vec<String>,
     /// If there are no features: the unused columns of numbers, which may be features under another name.
     pub unused_numeric: Vec<String>,
+    /// If there are no features: the other unused columns of single values, which hold texts, dates or nothing.
+    pub unused_text: Vec<String>,
+    /// Whether some labels are numbers of classes, the first class having the number 0.
+    pub has_numbers_as_labels: bool,
     /// Columns under the prefix of other models that hold numbers of classes. They may be a version or seconds as well, so they are read as
     /// answers only if [`ReadOptions::columns`](crate::ReadOptions::columns) names the prefix.
     pub unread_answers: Vec<String>,
     /// Columns with answers of another model, each with the number of rows that [`ReadOptions::filters`](crate::ReadOptions::filters) left out
     /// because they have no answer there.
     pub without_answers: Vec<(String, u64)>,
+    /// The names of all columns of the first file.
+    pub(crate) names: Vec<String>,
     /// The files as messages name them, each with its first row here.
     pub(crate) files: Vec<(usize, String)>,
     /// Each row's line in formats that have lines; zero in files without.
@@ -149,6 +157,13 @@ impl Frame {
     /// An error of the core about these rows, with the file's name and the row and line as they are in the file.
     #[must_use]
     pub fn error(&self, error: pointsman::Error) -> Error {
+        if let pointsman::Error::Table(TableError::NoAnswers { route, class, oracles }) = &error
+            && oracles.is_empty()
+            && let Some(hint) = unnamed_answers(&self.names, route, class)
+        {
+            let reason = format!("the answers of the measured route {route:?} were not read: {hint}");
+            return Error::file(&self.file_names(), reason);
+        }
         match error {
             pointsman::Error::Value { row, column, reason } => {
                 let (file, line) = (self.file_of(row), self.lines.get(row).copied().filter(|&line| line > 0));
@@ -246,6 +261,7 @@ impl Frame {
             ids.extend(more);
         }
         self.ignored_votes |= other.ignored_votes;
+        self.has_numbers_as_labels |= other.has_numbers_as_labels;
         self.rows_without_labels += other.rows_without_labels;
         self.sums = Sums::merged(self.sums, other.sums);
         for (columns, sums) in other.other_sums {

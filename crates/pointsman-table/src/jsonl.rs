@@ -158,6 +158,10 @@ impl Source for JsonlSource {
         Ok(limit)
     }
 
+    fn labels(&self) -> &Labels {
+        &self.labels
+    }
+
     fn unused_numeric(&self) -> Vec<String> {
         self.unused_numeric.clone()
     }
@@ -409,7 +413,7 @@ impl RowValues for Row<'_> {
         out.resize(start + self.layout.classes.len(), 0);
         for (i, value) in values.iter().enumerate() {
             let text = value.cell().and_then(|cell| cell.text().map(|text| text.into_owned()));
-            let class = text.as_deref().and_then(|text| self.labels.class(text));
+            let class = text.as_deref().and_then(|text| self.labels.class_of_label(text));
             let Some(class) = class else {
                 let refusal = self.labels.refusal(&value.brief(), text.as_deref().unwrap_or_default());
                 return Err(self.at.value(name, refusal));

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Parsed, listed, shown};
 use crate::suggest::did_you_mean;
@@ -17,6 +18,8 @@ pub(crate) struct Labels {
     /// The class of each name in lower case; `None` if several classes have it.
     by_lower_case: HashMap<String, Option<usize>>,
     allows_index: bool,
+    /// Whether an annotator's label was the index of a class.
+    has_indices: AtomicBool,
 }
 
 impl Labels {
@@ -30,6 +33,7 @@ impl Labels {
             classes: classes.to_vec(),
             by_name: classes.iter().enumerate().map(|(i, class)| (class.clone(), i)).collect(),
             allows_index: !classes.iter().all(|class| class.parse::<i64>().is_ok()),
+            has_indices: AtomicBool::new(false),
         }
     }
 
@@ -40,6 +44,25 @@ impl Labels {
         label.parse::<usize>().ok().filter(|&i| self.allows_index && i < self.classes.len())
     }
 
+    /// The class of an annotator's label. That a label was the index of a class is remembered, since people may count from one.
+    pub(crate) fn class_of_label(&self, label: &str) -> Option<usize> {
+        let class = self.class(label)?;
+        if self.classes[class] != label {
+            self.has_indices.store(true, Ordering::Relaxed);
+        }
+        Some(class)
+    }
+
+    /// Whether a label was the index of a class.
+    pub(crate) fn have_indices(&self) -> bool {
+        self.has_indices.load(Ordering::Relaxed)
+    }
+
+    /// Whether a label would be the index of the last class if indices began with one.
+    pub(crate) fn is_last_from_one(&self, label: &str) -> bool {
+        self.allows_index && label.parse::<usize>().is_ok_and(|index| index == self.classes.len())
+    }
+
     /// Whether a text is the name of a class and no number, which could be anything else.
     pub(crate) fn is_name_in_words(&self, text: &str) -> bool {
         self.by_name.contains_key(text) && text.parse::<f64>().is_err()
@@ -48,6 +71,11 @@ impl Labels {
     /// The class whose name differs from a label in capitals and surrounding spaces only, if it is the only one.
     pub(crate) fn class_but_for_case(&self, label: &str) -> Option<usize> {
         self.by_lower_case.get(&lower_case(label)).copied().flatten()
+    }
+
+    /// The names of the classes.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.classes.iter().map(String::as_str)
     }
 
     /// The name of a class.
@@ -80,7 +108,7 @@ impl Labels {
         let given = texts.enumerate().filter(|(_, text)| !text.trim().is_empty());
         for (i, (place, text)) in given.enumerate() {
             let label = text.trim();
-            let class = self.class(label).ok_or_else(|| (place, self.refusal(&shown(label), label)))?;
+            let class = self.class_of_label(label).ok_or_else(|| (place, self.refusal(&shown(label), label)))?;
             out[start + class] += u32::from(i < limit);
         }
         Ok(())
@@ -88,7 +116,9 @@ impl Labels {
 
     fn refusal_as(&self, what: &str, shown: &str, label: &str) -> String {
         let meant = did_you_mean(label, self.classes.iter().map(String::as_str));
-        format!("{what} {shown} is not among the classes ({}){meant}", listed(&self.classes))
+        let is_index = self.allows_index && label.parse::<usize>().is_ok();
+        let from_zero = if is_index { ", whose numbers count from 0" } else { "" };
+        format!("{what} {shown} is not among the classes ({}){from_zero}{meant}", listed(&self.classes))
     }
 }
 
@@ -119,8 +149,12 @@ mod tests {
         assert_eq!(animals.class("dog"), Some(1));
         assert_eq!(animals.class("0"), Some(0));
         assert_eq!(animals.class("2"), None);
+        assert!(animals.is_last_from_one("2") && !animals.is_last_from_one("3"));
+        assert!(animals.class_of_label("dog").is_some() && !animals.have_indices());
+        assert!(animals.class_of_label("0").is_some() && animals.have_indices());
         let stars = labels(&["1", "2", "3"]);
         assert_eq!(stars.class("1"), Some(0));
         assert_eq!(stars.class("0"), None);
+        assert!(stars.class_of_label("1").is_some() && !stars.have_indices() && !stars.is_last_from_one("3"));
     }
 }

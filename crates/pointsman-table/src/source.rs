@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 use crate::input_column::InputColumn;
+use crate::labels::Labels;
 use crate::layout::Layout;
 use crate::raw::RawRows;
 use crate::row_filter::RowFilter;
@@ -28,6 +29,9 @@ pub(crate) trait Source: Send {
 
     /// The unused columns of numbers, if there are no features.
     fn unused_numeric(&self) -> Vec<String>;
+
+    /// Finds the classes that labels name.
+    fn labels(&self) -> &Labels;
 
     /// The most rows of a batch, to bound its memory.
     fn max_batch_rows(&self) -> usize {

@@ -247,6 +247,9 @@ fn hint(text: &str, line: usize, message: &str) -> String {
     if is_one_route || source.starts_with("[route]") || source.starts_with("[route.") {
         return ": write [[route]] with name and cost, one for every route".to_owned();
     }
+    if let Some(line) = with_decimal_point(source).filter(|_| message.contains("expected newline")) {
+        return format!(": use a decimal point, {line}");
+    }
     if let Some(number) = message.strip_prefix("invalid type: string \"").and_then(|rest| rest.split('"').next()) {
         return quoted_number(number);
     }
@@ -275,6 +278,13 @@ fn in_percent(share: f64, error: pointsman::Error) -> pointsman::Error {
     }
     let reason = format!("a share is from 0 to 1: for {share} % write {}", share / 100.0);
     TaskError::Syntax { what: "budget", text: share.to_string(), reason }.into()
+}
+
+/// A line `key = 0,30` with a decimal point; `None` if it is another line.
+fn with_decimal_point(line: &str) -> Option<String> {
+    let (key, value) = line.split('#').next()?.split_once('=')?;
+    let point = value.trim().replacen(',', ".", 1);
+    (value.contains(',') && point.parse::<f64>().is_ok()).then(|| format!("{} = {point}", key.trim()))
 }
 
 /// What to write instead of a number in quotes.

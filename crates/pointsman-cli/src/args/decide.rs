@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum, ValueHint};
 use pointsman_table::Format;
 
 use super::task::TASK_HELP;
-use super::values::{CapArg, confidence, label_price, labels_per_item, query_count};
+use super::values::{CapArg, confidence, label_count, label_price, labels_per_item, query_count};
 use super::{TableArgs, TaskArgs, VotesArgs};
 use crate::suggest::{self, suggest};
 
@@ -16,7 +16,8 @@ use crate::suggest::{self, suggest};
 Columns written: those of the table, then cell, support, action, label, irreducible, reducible, \
 cost_predict, cost_route_<name>, cost_abstain, reason, next_best; act for losses with acts of their \
 own; certain (true or false) with --confidence; capped (the action a cap did not allow) with --cap. \
-Unknown numbers are left empty. A column of the table with one of these names is written as \
+label and act are what predicting would answer, also on rows that are routed or abstained on; \
+reducible is never below 0. Unknown numbers are left empty. A column of the table with one of these names is written as \
 input_<name>. With --keep id only the column of ids comes before them, with --keep none nothing \
 does.
 
@@ -152,8 +153,8 @@ pub(crate) struct PlanArgs {
     /// The number of queries within which labels must pay for themselves, as in 1000000 or 1M
     #[arg(long, value_name = "N", value_parser = query_count, allow_negative_numbers = true)]
     pub(crate) traffic: Option<f64>,
-    /// The largest number of labels to buy: plan names those that are expected to save most
-    #[arg(long, value_name = "N")]
+    /// The largest number of labels to buy, as in 5000 or 5k: plan names those that are expected to save most
+    #[arg(long, value_name = "N", value_parser = label_count)]
     pub(crate) max_labels: Option<usize>,
     /// The most to spend on labels, in the unit of --label-price, which it needs: as --max-labels
     #[arg(long, value_name = "X", value_parser = label_price, allow_negative_numbers = true,

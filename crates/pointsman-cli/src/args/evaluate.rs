@@ -7,7 +7,7 @@ use pointsman::Partition;
 use pointsman::evaluate::Sweep;
 
 use super::task::TASK_HELP;
-use super::values::CapArg;
+use super::values::{CapArg, OwnTable};
 use super::{TableArgs, TaskArgs, VotesArgs};
 use crate::evaluate::fail_if::Condition;
 use crate::suggest::{self, suggest};
@@ -73,6 +73,8 @@ pub(crate) struct EvaluateArgs {
 Files that end in .toml are tasks, in any place, as are those of --task; of the \
 other files the last is the table and all before it are routers. Every router \
 is evaluated under every task; flags such as --route override every task file. \
+All routers get the predictions of the table. The router of another version of \
+the model needs that version's predictions of the same items: --table. \
 The others are compared with the first policy, or with --baseline, row by row: \
 a negative difference is cheaper. Policies under another loss than the \
 baseline's have no difference, since their costs are in another unit; shares \
@@ -84,7 +86,9 @@ Examples:
   pointsman compare router.safetensors heldout.csv cheap.toml dear.toml \\
       --baseline dear.toml
   pointsman compare router.safetensors all.parquet --task a.toml \\
-      --task b.toml --where split=1"))]
+      --task b.toml --where split=1
+  pointsman compare old.safetensors new.safetensors heldout.csv \\
+      --table new=heldout-new-model.csv --route 0.05"))]
 pub(crate) struct CompareArgs {
     /// The routers, then one held-out table with votes or known truth; task files (.toml) in any place (- is standard input)
     #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
@@ -96,6 +100,10 @@ pub(crate) struct CompareArgs {
     /// assigns them. May be given for several routes
     #[arg(long, value_name = "NAME=N|NAME=P%")]
     pub(crate) cap: Vec<CapArg>,
+    /// Another table with the same items and labels for one router, whose model's predictions it has; rows are matched by id. May be given
+    /// for several routers
+    #[arg(long, value_name = "ROUTER=FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) table: Vec<OwnTable>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -6,7 +6,7 @@ use clap::{Args, ValueHint};
 use pointsman::task::Ties;
 use pointsman::{Estimator, Loss};
 
-use super::values::{RouteArg, budget, price};
+use super::values::{AbstainArg, RouteArg, budget, price};
 use crate::suggest::{self, suggest, suggest_examples};
 
 /// The end of the help of every command with a task.
@@ -30,9 +30,9 @@ pub(crate) struct TaskArgs {
     #[arg(long, value_name = "[NAME=]COST[,KIND]", allow_negative_numbers = true,
           value_parser = suggest_examples::<RouteArg>(suggest::ROUTES), hide_possible_values = true)]
     pub(crate) route: Vec<RouteArg>,
-    /// What abstaining costs; without it Pointsman never abstains
-    #[arg(long, value_name = "COST", value_parser = price, allow_negative_numbers = true)]
-    pub(crate) abstain: Option<f64>,
+    /// What abstaining costs; without it Pointsman never abstains. none switches off the abstaining of a task file or policy
+    #[arg(long, value_name = "COST|none", allow_negative_numbers = true)]
+    pub(crate) abstain: Option<AbstainArg>,
     /// Route at most this share of traffic like the calibration rows, as in 0.2 or 20%. It acts as a price found on those rows, so that
     /// other traffic may get another share; decide --cap is a hard limit
     #[arg(long, value_name = "SHARE", value_parser = budget, allow_negative_numbers = true)]

@@ -1,6 +1,8 @@
 //! Values of arguments as people write them: shares, prices, numbers of queries, routes, caps.
 
+use std::fmt;
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use anyhow::{anyhow, bail};
@@ -45,6 +47,33 @@ pub(super) fn price(text: &str) -> Result<f64, String> {
     text.trim().parse().map_err(|_| not_a_number(text, "write a number, as in 0.3"))
 }
 
+/// The price of abstaining, or that there is no abstaining.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum AbstainArg {
+    Price(f64),
+    Never,
+}
+
+impl FromStr for AbstainArg {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        if text.trim() == "none" {
+            return Ok(Self::Never);
+        }
+        price(text).map(Self::Price).map_err(|why| anyhow!("{why}"))
+    }
+}
+
+impl fmt::Display for AbstainArg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Price(price) => f.write_str(&plain(*price)),
+            Self::Never => f.write_str("none"),
+        }
+    }
+}
+
 /// A number of at least zero.
 fn not_negative(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
@@ -82,6 +111,15 @@ pub(super) fn query_count(text: &str) -> Result<f64, String> {
     match plain.parse::<f64>() {
         Ok(n) if (0.0..=f64::MAX).contains(&(n * unit)) => Ok(n * unit),
         _ => Err(format!("{text} is not a number of queries of at least zero: write 1000000, 1,000,000, 250k or 1M")),
+    }
+}
+
+/// A number of labels: 5000, 5,000, 5_000 or 5k.
+pub(super) fn label_count(text: &str) -> Result<usize, String> {
+    let count = query_count(text).ok().filter(|count| count.fract() == 0.0 && *count < 1e15);
+    match count.filter(|_| !text.contains(['e', 'E'])) {
+        Some(count) => Ok(count as usize),
+        None => Err(format!("{text} is not a whole number of labels: write 5000, 5,000 or 5k")),
     }
 }
 
@@ -126,6 +164,9 @@ impl FromStr for RouteArg {
     type Err = anyhow::Error;
 
     fn from_str(text: &str) -> anyhow::Result<Self> {
+        if text.trim().parse::<Oracle>().is_ok() {
+            bail!("{text:?} has no price: write NAME=PRICE,{}", text.trim());
+        }
         let (priced, kind) = text.split_once(',').map_or((text, None), |(priced, kind)| (priced, Some(kind)));
         let (name, cost) = priced.split_once('=').unwrap_or(("oracle", priced));
         if let Some(point) = kind.and_then(|kind| with_decimal_point(&format!("{cost},{kind}"))) {
@@ -166,6 +207,26 @@ impl FromStr for CapArg {
     }
 }
 
+/// The held-out table of one router, as in `new=heldout-new-model.csv`.
+#[derive(Debug, Clone)]
+pub(crate) struct OwnTable {
+    pub(crate) router: String,
+    pub(crate) path: PathBuf,
+}
+
+impl FromStr for OwnTable {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        match text.split_once('=') {
+            Some((router, path)) if !router.is_empty() && !path.is_empty() => {
+                Ok(Self { router: router.to_owned(), path: path.into() })
+            }
+            _ => bail!("{text:?} names no router: write ROUTER=FILE, as in new=heldout-new-model.csv"),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use pointsman::oracle::Aggregate;
@@ -201,6 +262,17 @@ mod tests {
     }
 
     #[test]
+    fn numbers_of_labels_are_whole() {
+        for (text, count) in [("5000", 5000), ("5,000", 5000), ("5_000", 5000), ("5k", 5000), ("1.5k", 1500)] {
+            assert_eq!(label_count(text), Ok(count), "{text}");
+        }
+        for text in ["5e2", "5,00", "2.5", "-1", "", "many"] {
+            let why = format!("{text} is not a whole number of labels: write 5000, 5,000 or 5k");
+            assert_eq!(label_count(text), Err(why), "{text}");
+        }
+    }
+
+    #[test]
     fn prices_of_labels_have_no_currency() {
         assert_eq!(label_price("0.01"), Ok(0.01));
         for text in ["€0.01", "$0.01", "EUR 0.01"] {
@@ -228,6 +300,10 @@ mod tests {
             assert!(
                 text.parse::<RouteArg>().unwrap_err().to_string().contains(&format!("use a decimal point, {point}"))
             );
+        }
+        for text in ["panel:m=3", "panel:m=3,aggregate=plurality", "measured"] {
+            let why = text.parse::<RouteArg>().unwrap_err().to_string();
+            assert!(why.ends_with(&format!("has no price: write NAME=PRICE,{text}")), "{why}");
         }
         for text in ["", "expert=", "a=b=1", "0.1,panel:m=0", "0.1,panel", "0.1,", "0.1,measured,bayes"] {
             assert!(text.parse::<RouteArg>().is_err(), "{text}");

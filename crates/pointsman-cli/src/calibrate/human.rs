@@ -88,12 +88,20 @@ fn compared_in_words(choice: &Choice, is_certifiable: bool) -> Option<String> {
 /// The used and ignored features, or else the columns that could be features.
 fn features_in_words(frame: &Frame, router: &Router) -> Option<String> {
     if frame.table.feature_names().is_empty() {
-        let names = frame.unused_numeric.join(", ");
-        return (!names.is_empty()).then(|| {
+        /// The largest number of columns of text listed.
+        const MAX_LISTED: usize = 6;
+        let (numbers, texts) = (frame.unused_numeric.join(", "), &frame.unused_text);
+        let numbers = (!numbers.is_empty()).then(|| {
             format!(
-                "none; columns of numbers that are not used: {names} (--columns features=NAME takes one, features=PREFIX several)"
+                "; columns of numbers that are not used: {numbers} (--columns features=NAME takes one, features=PREFIX several)"
             )
         });
+        let more = if texts.len() > MAX_LISTED { ", …" } else { "" };
+        let listed = texts.iter().take(MAX_LISTED).cloned().collect::<Vec<_>>().join(", ");
+        let texts = (!texts.is_empty())
+            .then(|| format!("; columns of text, whose values would need a column of 0 and 1 each: {listed}{more}"));
+        let unused: String = numbers.into_iter().chain(texts).collect();
+        return (!unused.is_empty()).then(|| format!("none{unused}"));
     }
     let Features { used, ignored } = Features::new(&frame.table, router);
     let list = |names: &[String]| names.iter().map(|name| format!("x_{name}")).collect::<Vec<_>>().join(", ");

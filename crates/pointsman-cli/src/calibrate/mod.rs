@@ -138,7 +138,7 @@ fn add_rows(args: &CalibrateArgs, before: &Router, mut frame: Frame, tables: usi
     }
     match args.known_items {
         KnownItems::Refuse if before.calibration_rows_in(&frame.table) > 0 => bail!(
-            "{}, or --known-items skip to add the new items only (add counts them again)",
+            "{}; --known-items skip leaves out the items that the router has, add counts them again",
             warnings::repeated_rows(&frame.table, before).unwrap_or_default()
         ),
         KnownItems::Skip => warn_all(leave_out_known(before, &mut frame)?),
@@ -171,7 +171,7 @@ fn leave_out_known(router: &Router, frame: &mut Frame) -> anyhow::Result<Option<
         bail!(
             "--known-items skip: the table has most of the router's items, so it seems to contain the one that the router was calibrated \
              on; half of those items shaped the cells and are not in the router, so that they cannot be distinguished from new ones, and with them \
-             certificates would not hold: give only new items, or calibrate again with all of them"
+             certificates would not hold: give only the new items, in a file of their own or by --where"
         );
     }
     let known = seen.iter().filter(|seen| **seen).count();

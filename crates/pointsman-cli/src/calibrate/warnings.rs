@@ -73,7 +73,8 @@ pub(super) fn repeated_rows(table: &Table, router: &Router) -> Option<String> {
     };
     Some(format!(
         "{} of the {} to be added have the prediction of a row that the router has: an item that counts twice is no further \
-         evidence{shaped}; add new items only or, for more labels on the same items, calibrate again with all labels",
+         evidence{shaped}; give only the new items, in a file of their own or by --where; for more labels on the original items, calibrate \
+         again on these, without items chosen by plan",
         count(repeated),
         counted(rows, "row", "rows")
     ))

@@ -107,7 +107,9 @@ pub(crate) fn describe(mut out: impl Write, policy: &Policy) -> io::Result<()> {
     let prices = if prices.is_empty() { "none".to_owned() } else { prices.join(", ") };
     describe_line(&mut out, "loss", &format!("{}, estimator {}", task.loss(), task.chosen_estimator()))?;
     describe_line(&mut out, "prices", &prices)?;
-    matrix::write(&mut out, &policy.task_summary(), policy.classes())?;
+    if matrix::write(&mut out, &policy.task_summary(), policy.classes())? {
+        writeln!(out)?;
+    }
     let shares: Vec<String> =
         policy.shares().iter().map(|(name, share)| format!("{name} {}", percent(*share))).collect();
     describe_line(&mut out, "shares", &shares.join(", "))?;

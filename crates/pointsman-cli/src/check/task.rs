@@ -188,9 +188,9 @@ fn route_in_words(route: &Route, classes: Option<&[String]>) -> String {
         }
         Oracle::Measured => {
             let class = classes.and_then(<[String]>::first).map_or("<class>", String::as_str);
+            let column = format!("oracle_{}", route.name());
             format!(
-                "measured by its own predictions: calibration tables need columns oracle_{}_{class} …",
-                route.name()
+                "measured by its own predictions: calibration tables need columns {column}_{class} …, or one column {column} with the class"
             )
         }
         _ => "an oracle that knows the label distribution (bayes)".to_owned(),

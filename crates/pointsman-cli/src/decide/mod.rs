@@ -20,7 +20,7 @@ use pointsman_table::{Batches, DecisionExtras, Format, Need, ReadOptions, Reread
 use crate::args::{CapArg, DecideArgs, Keep};
 use crate::certified::Certified;
 use crate::failure::Bug;
-use crate::flags::{self, shell_quoted};
+use crate::flags::{self, shell_quoted, shell_quoted_text};
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::render::{self, next_step, warn_all};
@@ -209,7 +209,9 @@ fn print(
     let (remark, command) = match output {
         Output::Preview => {
             let (reading, caps) = (flags::reading(&args.reading, None), flags::caps(&args.cap));
-            let command = format!("pointsman decide {router} {table}{reading}{task}{caps} -o decisions.csv");
+            let without: String =
+                args.without_route.iter().map(|name| format!(" --without-route {}", shell_quoted_text(name))).collect();
+            let command = format!("pointsman decide {router} {table}{reading}{task}{without}{caps} -o decisions.csv");
             ("Next, write them all:".to_owned(), command)
         }
         // Evaluating needs the router.
@@ -237,6 +239,9 @@ fn evaluation_step(args: &DecideArgs) -> String {
     remark += "; labels in a long table need --annotations FILE";
     if args.cap.iter().any(|cap| matches!(cap.size, CapSize::Queries(_))) {
         remark += "; a cap is given as its share of the queries";
+    }
+    if !args.without_route.is_empty() {
+        remark += "; --without-route is left out, since evaluate has all routes of the task";
     }
     remark + ":"
 }

@@ -12,7 +12,9 @@ use crate::render::{matrix, paragraph};
 use crate::words;
 
 pub(super) fn write(out: &mut impl Write, summary: &TallySummary, policy: &Policy) -> io::Result<()> {
-    matrix::write(&mut *out, &policy.task_summary(), policy.classes())?;
+    if matrix::write(&mut *out, &policy.task_summary(), policy.classes())? {
+        writeln!(out)?;
+    }
     let share = |(name, &share): (&str, &f64)| {
         let style = style::action_named(name);
         format!("{style}{name}{style:#} {}", percent(share))
@@ -72,7 +74,8 @@ fn write_expected_cost(out: &mut impl Write, summary: &TallySummary, policy: &Po
             let text = format!("expected cost per query{basis} {BOLD}{router}{BOLD:#} {unit}{open}; {always}");
             paragraph(&mut *out, 0, &text)?;
             if policy.router().is_none() {
-                paragraph(&mut *out, 0, &format!("{DIM}{}{DIM:#}", corrected_cost(policy)))?;
+                let corrected = corrected_cost(policy, summary.capped.is_some());
+                paragraph(&mut *out, 0, &format!("{DIM}{corrected}{DIM:#}"))?;
             }
             if summary.standard_error.is_some_and(|error| error > 0.0) {
                 let text = "± is the standard error of the estimates, for traffic like the calibration rows; what these queries will cost \
@@ -94,13 +97,13 @@ fn write_expected_cost(out: &mut impl Write, summary: &TallySummary, policy: &Po
     Ok(())
 }
 
-/// The expected cost of a policy file that is corrected on rows left out, or where to get it.
-fn corrected_cost(policy: &Policy) -> String {
+/// The expected cost of a policy file that is corrected on rows left out, or where to get it. A policy file has it without caps only.
+fn corrected_cost(policy: &Policy, is_capped: bool) -> String {
     match policy.promise() {
-        Some(promise) => format!(
+        Some(promise) if !is_capped => format!(
             "corrected on calibration rows left out, for traffic like them: {}",
             words::with_error(promise.cost, promise.standard_error)
         ),
-        None => "not corrected on rows left out, which needs the router in the place of the policy file".to_owned(),
+        _ => "not corrected on rows left out, which needs the router in the place of the policy file".to_owned(),
     }
 }

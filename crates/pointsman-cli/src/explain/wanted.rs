@@ -89,6 +89,12 @@ impl Wanted {
     fn missing(&self, part: &str, args: &DecideArgs) -> anyhow::Error {
         let kept = if args.reading.filters.is_empty() { "" } else { " among those that --where keeps" };
         let file = args.table.display();
+        if !self.has_ids {
+            return anyhow!(
+                "{file}: no row has the number {part:?} (from 1){kept}, and the table has no column id: name its column of ids with \
+                 --columns id=NAME"
+            );
+        }
         if self.has_numbers {
             anyhow!("{file}: no row has the id {part:?}{kept}; its ids are numbers, so a number is not taken for a row")
         } else {

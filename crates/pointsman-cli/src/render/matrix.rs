@@ -15,14 +15,14 @@ use super::table::Grid;
 /// The largest number of classes shown of a matrix that names them; one that does not is shown whole.
 const MAX_SHOWN: usize = 12;
 
-/// Prints the costs by act and class, and a blank line, if the loss depends on the class.
-pub(crate) fn write(mut out: impl Write, task: &TaskSummary, classes: &[String]) -> io::Result<()> {
+/// Prints the costs by act and class if the loss depends on the class, and returns whether it does.
+pub(crate) fn write(mut out: impl Write, task: &TaskSummary, classes: &[String]) -> io::Result<bool> {
     if let Some((class, penalty)) = task.loss.parse().ok().and_then(|loss: Loss| loss.penalised_class()) {
         let class = printable(&classes[class]);
         paragraph(&mut out, 0, &format!("Wrongly answering {class} costs {}, any other error 1.", plain(penalty)))?;
-        return writeln!(out);
+        return Ok(true);
     }
-    let Some(matrix) = &task.cost_matrix else { return Ok(()) };
+    let Some(matrix) = &task.cost_matrix else { return Ok(false) };
     grid(&mut out, matrix)?;
     // The positive class of fn-fp and three-part is part of their definition.
     if !matrix.classes_named && task.loss.parse::<Loss>().is_err() {
@@ -33,16 +33,17 @@ pub(crate) fn write(mut out: impl Write, task: &TaskSummary, classes: &[String])
         );
         paragraph(&mut out, 2, &text)?;
     }
-    writeln!(out)
+    Ok(true)
 }
 
-/// Prints the costs by act and class.
+/// Prints the costs as a task file has them: one row per act, one column per class.
 pub(crate) fn grid(out: &mut impl Write, matrix: &CostMatrix) -> io::Result<()> {
-    let mut grid = Grid::new().text("true class").numbers(matrix.acts.iter().map(|act| format!("cost of {act}")));
     let shown = if matrix.classes_named { MAX_SHOWN } else { usize::MAX };
-    for (place, class) in matrix.classes.iter().enumerate().take(shown) {
-        let costs = matrix.cost.iter().map(|row| (plain(row[place]), PLAIN));
-        grid.row([(class.clone(), BOLD)].into_iter().chain(costs));
+    let classes = matrix.classes.iter().take(shown);
+    let mut grid = Grid::new().text("cost of").numbers(classes.map(|class| format!("if {class}")));
+    for (act, row) in matrix.acts.iter().zip(&matrix.cost) {
+        let costs = row.iter().take(shown).map(|cost| (plain(*cost), PLAIN));
+        grid.row([(act.clone(), BOLD)].into_iter().chain(costs));
     }
     grid.write(&mut *out)?;
     if matrix.classes.len() > shown {

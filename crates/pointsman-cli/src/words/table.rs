@@ -20,6 +20,9 @@ pub(crate) fn reading(frame: &Frame) -> Vec<String> {
         let rows = counted(frame.rows_without_labels, "row has", "rows have");
         sentences.push(format!("{rows} no labels but those of annotators left out, and were dropped"));
     }
+    if frame.has_numbers_as_labels {
+        sentences.push(numbers_as_labels(frame.table.classes()));
+    }
     if let Some(joined) = &frame.joined {
         sentences.extend(frame.taken_id.as_ref().map(|column| taken_id(column)));
         sentences.extend(join(joined));
@@ -47,6 +50,19 @@ pub(crate) fn reading(frame: &Frame) -> Vec<String> {
 fn taken_id(column: &str) -> String {
     let flag = shell_quoted_text(&format!("id={column}"));
     format!("took the column {column} of the table for id; commands that name rows by id need --columns {flag}")
+}
+
+/// Which class each number stands for, if labels are numbers.
+fn numbers_as_labels(classes: &[String]) -> String {
+    /// The largest number of classes listed.
+    const MAX_LISTED: usize = 6;
+    let named = classes.iter().take(MAX_LISTED).enumerate().map(|(number, class)| format!("{number} is {class}"));
+    let more = if classes.len() > MAX_LISTED { ", …" } else { "" };
+    let last = classes.len() - 1;
+    format!(
+        "labels 0 to {last} were read as numbers of the classes, from 0: {}{more}",
+        named.collect::<Vec<_>>().join(", ")
+    )
 }
 
 /// That rows without another model's answer were left out, and what the others stand for.
@@ -299,7 +315,8 @@ pub(crate) fn labels(frame: &Frame, votes: &VotesArgs, planned: Option<&Router>)
         ));
         return Ok(sentences);
     }
-    let Some(stopping) = Stopping::detect(table)?.filter(Stopping::is_suspicious) else { return Ok(sentences) };
+    let stopping = Stopping::detect_annotated(table, frame.annotations.as_ref())?;
+    let Some(stopping) = stopping.filter(Stopping::is_suspicious) else { return Ok(sentences) };
     // Cells of a few rows each would hide what the labels say.
     let has_rows = |router: &&Router| router.rows().rows() >= SPARSE_BELOW_ROWS * router.cells().count();
     if let Some(router) = planned.filter(has_rows)
@@ -318,7 +335,7 @@ pub(crate) fn labels(frame: &Frame, votes: &VotesArgs, planned: Option<&Router>)
     sentences.push(format!(
         "rows carry {fewest} to {most} labels, and among rows of like confidence more labels go with {} disagreement (two labels \
          of a row differ in {} of cases where labels are few, in {} where they are many): {why}; if the number depends on the labels, \
-         every estimate is biased: keep the first labels only (--first-labels, with --annotations or lists of labels)",
+         every estimate is biased: keep the first labels only (--first-labels, with --annotations, lists of labels or a column per label)",
         if z > 0.0 { "more" } else { "less" },
         percent(few),
         percent(many)

@@ -114,9 +114,18 @@ fn cost_matrices_are_bound_to_class_names_and_shown_with_them() {
         let shown = line(path, &format!("show router.safetensors --task {task}")).ok().stdout;
         let evaluated = line(path, &format!("evaluate router.safetensors heldout.csv --task {task}")).ok().stdout;
         for text in [shown, evaluated, decided(task).stderr] {
-            assert!(text.contains("cost of ship") && text.contains("true class"), "{text}");
-            let owl = text.lines().find(|line| line.trim_start().starts_with("owl")).unwrap();
-            assert_eq!(owl.split_whitespace().collect::<Vec<_>>(), ["owl", "1", "2"], "{text}");
+            // As in the file: one row per act, one column per class.
+            let row = |name: &str| -> Vec<&str> {
+                let line = text.lines().find(|line| line.trim_start().starts_with(name)).unwrap();
+                line.split_whitespace().collect()
+            };
+            assert_eq!(row("cost of"), ["cost", "of", "if", "cat", "if", "dog", "if", "owl"], "{text}");
+            assert_eq!(
+                (row("ship"), row("hold")),
+                (vec!["ship", "0", "3", "1"], vec!["hold", "1", "0", "2"]),
+                "{text}"
+            );
+            assert!(!text.contains("\n\n\n"), "{text}");
             assert_eq!(text.contains("names no classes"), warned, "{text}");
         }
         let json = line(path, &format!("show router.safetensors --task {task} --json")).ok().json();

@@ -314,6 +314,116 @@ fn the_next_step_of_decide_fits_the_table() {
     assert!(text.contains("heldout.jsonl") && !text.contains("votes=PREFIX"), "{text}");
 }
 
+/// Writes a table with the answers of a model in the column `llm_answer`.
+fn write_answers(path: &Path, rows: usize, seed: u64) {
+    let text = world::rows(rows, seed).to_csv();
+    let with_answer = |(row, line): (usize, &str)| match row {
+        0 => format!("{line},llm_answer\n"),
+        _ => format!("{line},{}\n", CLASSES[row % 3]),
+    };
+    fs::write(path, text.lines().enumerate().map(with_answer).collect::<String>()).unwrap();
+}
+
+#[test]
+fn answers_whose_column_was_not_named_are_found() {
+    let folder = workshop();
+    let path = folder.path();
+    write_answers(&path.join("cal.csv"), 200, 1);
+    write_answers(&path.join("held.csv"), 100, 2);
+    let named = "calibrate cal.csv --columns oracles=llm_answer --partition";
+    line(path, &format!("{named} pooled -o llm.safetensors")).ok();
+    line(path, &format!("{named} top-class:2 -o other.safetensors")).ok();
+    let route = "--route llm_answer=0.05,measured";
+    for command in
+        ["evaluate llm.safetensors held.csv", "compare llm.safetensors other.safetensors held.csv", "diagnose cal.csv"]
+    {
+        let text = refused(path, &format!("{command} {route}"));
+        let wanted = "were not read: there is a column llm_answer: give --columns oracles=llm_answer,";
+        assert!(text.contains(wanted), "{text}");
+        line(path, &format!("{command} {route} --columns oracles=llm_answer")).ok();
+    }
+    // The prefix `llm_` would give a model called `answer`.
+    let text = refused(path, "calibrate cal.csv --columns oracles=llm -o new.safetensors");
+    assert!(text.contains("give the whole name, --columns oracles=llm_answer;"), "{text}");
+    let text = refused(path, &format!("show router.safetensors {route}"));
+    assert!(text.contains("calibrate again with --columns oracles=NAME"), "{text}");
+}
+
+#[test]
+fn a_file_of_annotations_in_the_place_of_the_table_is_recognised() {
+    let folder = workshop();
+    let path = folder.path();
+    fs::write(path.join("labels.csv"), "item_id,annotator,label\nq1,ann,cat\nq1,bob,dog\n").unwrap();
+    for command in [
+        "diagnose labels.csv --annotations calibration.csv --route 0.1",
+        "calibrate labels.csv calibration.csv -o new.safetensors",
+        "plan router.safetensors --route 0.1 --abstain 0.4 --items labels.csv",
+    ] {
+        let text = refused(path, command);
+        assert!(
+            text.contains("this looks like a file of annotations") && text.contains("--annotations FILE"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn columns_of_labels_beside_annotations_are_refused_as_such() {
+    let folder = workshop();
+    let path = folder.path();
+    fs::write(path.join("sheet.csv"), "id,prob_a,prob_b,label_1,label_2\n1,1,0,a,b\n2,0,1,b,b\n").unwrap();
+    fs::write(path.join("labels.csv"), "id,label\n1,a\n2,b\n").unwrap();
+    let text = refused(path, "calibrate sheet.csv --annotations labels.csv --columns labels=label_ -o new.safetensors");
+    assert!(text.contains("labels=label_ cannot be used with --annotations"), "{text}");
+}
+
+#[test]
+fn actions_can_be_switched_off_and_the_next_step_says_what_it_leaves_out() {
+    let folder = workshop();
+    let path = folder.path();
+    fs::write(path.join("task.toml"), "abstain = 0.3\n[[route]]\nname = \"team\"\ncost = 0.05\n").unwrap();
+    let shown = line(path, "show router.safetensors --task task.toml --abstain none --json").ok().json();
+    assert!(shown["task"]["abstain"].is_null() && shown["task"]["routes"][0]["name"] == "team", "{shown}");
+    line(path, "compile router.safetensors --task task.toml -o policy.safetensors").ok();
+    let decided = line(path, "decide policy.safetensors heldout.csv --abstain none --json").ok().json();
+    assert!(decided["task"]["abstain"].is_null(), "{decided}");
+    let text = warnings(path, "decide router.safetensors heldout.csv --task task.toml --abstain none -o d.csv");
+    assert!(text.contains("--abstain none") && !text.contains("--without-route"), "{text}");
+    let text = warnings(path, "decide router.safetensors heldout.csv --task task.toml --without-route team -o d.csv");
+    assert!(text.contains("--without-route is left out, since evaluate has all routes of the task"), "{text}");
+}
+
+#[test]
+fn labels_that_are_numbers_are_said_to_count_from_zero() {
+    let folder = workshop();
+    let path = folder.path();
+    let numbered = |first: usize| {
+        let labels: String = (0..300).map(|row| format!("q{row},{}\nq{row},{}\n", row % 3 + first, first)).collect();
+        fs::write(path.join("labels.csv"), format!("id,label\n{labels}")).unwrap();
+        format!("calibrate calibration.csv --annotations labels.csv --partition pooled -o numbered-{first}.safetensors")
+    };
+    let text = warnings(path, &numbered(0));
+    assert!(
+        text.contains("labels 0 to 2 were read as numbers of the classes, from 0: 0 is cat, 1 is dog, 2 is owl"),
+        "{text}"
+    );
+    let text = refused(path, &numbered(1));
+    assert!(text.contains("whose numbers count from 0: if the labels count the classes from 1"), "{text}");
+    assert!(!text.contains("--ignore-label"), "{text}");
+}
+
+#[test]
+fn explaining_by_id_without_a_column_of_ids_names_the_flag() {
+    let folder = workshop();
+    let path = folder.path();
+    let text = world::rows(20, 3).to_csv().replacen("id,", "ticket,", 1);
+    fs::write(path.join("tickets.csv"), text).unwrap();
+    let explain = "decide router.safetensors tickets.csv --route 0.05 --explain q3";
+    let text = refused(path, explain);
+    assert!(text.contains("the table has no column id") && text.contains("--columns id=NAME"), "{text}");
+    line(path, &format!("{explain} --columns id=ticket")).ok();
+}
+
 #[test]
 fn files_of_settings_without_a_flag_get_it_named() {
     let folder = workshop();
@@ -321,6 +431,8 @@ fn files_of_settings_without_a_flag_get_it_named() {
         ("compile router.safetensors prices.toml -o p.safetensors", "a task is given as '--task prices.toml'"),
         ("decide router.safetensors heldout.csv prices.toml", "a task is given as '--task prices.toml'"),
         ("show router.safetensors --route 0.1 --cap oracle=5", "give it to decide, evaluate or compare"),
+        ("plan heldout.csv router.safetensors --route 0.1", "the router comes first"),
+        ("plan router.safetensors heldout.csv --route 0.1", "items are given as '--items heldout.csv'"),
         ("serve service.toml", "a configuration is given as '--config service.toml'"),
         ("-q serve service.toml", "a configuration is given as '--config service.toml'"),
     ] {

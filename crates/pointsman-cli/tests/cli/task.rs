@@ -40,13 +40,13 @@ fn task_is_described_in_words() {
     let run = line(folder.path(), "task check task.toml --classes broken,fine").ok();
     for text in [
         "task.toml can be used with the classes broken, fine",
-        "cost of ship",
+        "if broken",
         "If the class were certain: broken → hold, fine → ship.",
         "ship late can never be chosen: ship costs no more under any class.",
         "ask can never be chosen: whatever the prediction, another act costs less.",
         "route:expert: costs 0.05 and what the answer loses; an oracle that knows the label distribution (bayes)",
         "a panel of 3 who label as the calibration labels do",
-        "oracle_gpt_broken",
+        "oracle_gpt_broken …, or one column oracle_gpt with the class",
         "abstain: costs 0.35",
         "No limit",
         "Estimator shrink",

@@ -56,7 +56,7 @@ pub(super) struct Counter<'a> {
     /// The names that the file has.
     pub(super) found: AnnotationColumns,
     classes: usize,
-    labels: Labels,
+    pub(super) labels: Labels,
     /// How many labels of an item count, from the first.
     first_labels: u32,
     pub(super) ids: Names,
@@ -156,7 +156,7 @@ impl<'a> Counter<'a> {
     /// The class that a label names; `None` if none does, which is reported when all are read.
     fn class(&mut self, at: RowAt<'_>, label: &str) -> Option<usize> {
         let labels = &self.labels;
-        labels.class(label).or_else(|| match labels.class_but_for_case(label) {
+        labels.class_of_label(label).or_else(|| match labels.class_but_for_case(label) {
             Some(class) => {
                 add_match(&mut self.matched, label, labels.name(class));
                 Some(class)
@@ -231,12 +231,12 @@ impl<'a> Counter<'a> {
     }
 
     /// The error about labels that cannot be counted, if there are any.
-    pub(super) fn take_error(&mut self, file: &str, classes: &[String]) -> Option<Error> {
+    pub(super) fn take_error(&mut self, file: &str) -> Option<Error> {
         let annotator = self.found.annotator.as_ref().unwrap_or(&self.columns.annotator);
         let contradictions = std::mem::take(&mut self.contradictions);
         let date = self.found.unused_date.as_deref();
         let besides = contradictions.besides(date);
-        let unknown = std::mem::take(&mut self.unknown).error(file, &self.found.label, classes, &besides);
+        let unknown = std::mem::take(&mut self.unknown).error(file, &self.found.label, &self.labels, &besides);
         unknown.or_else(|| contradictions.error(file, annotator, date))
     }
 

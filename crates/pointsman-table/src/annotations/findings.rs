@@ -2,6 +2,7 @@
 
 use crate::error::{Error, RowAt, shown};
 use crate::frame::{CopiedLabels, MatchedLabels};
+use crate::labels::Labels;
 use crate::suggest::closest;
 
 /// The number of examples in a message.
@@ -35,9 +36,14 @@ impl UnknownLabels {
     }
 
     /// The error about all of them; `besides` says what else is to be done.
-    pub(super) fn error(self, file: &str, column: &str, classes: &[String], besides: &str) -> Option<Error> {
+    pub(super) fn error(self, file: &str, column: &str, classes: &Labels, besides: &str) -> Option<Error> {
         let Refused { row, line, reason } = self.first?;
-        let meant = |label: &String| match closest(label, classes.iter().map(String::as_str)) {
+        // Left out or renamed, it would leave all others one class too far.
+        if matches!(self.labels.as_slice(), [only] if classes.is_last_from_one(only)) {
+            let mend = ": if the labels count the classes from 1, subtract 1 from all of them, or write the names of the classes";
+            return Some(RowAt { file, row, line }.value(column, reason + mend + besides));
+        }
+        let meant = |label: &String| match closest(label, classes.names()) {
             Some(class) => format!("{} (for {class}?)", shown(label)),
             None => shown(label),
         };

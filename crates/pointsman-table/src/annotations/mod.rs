@@ -63,6 +63,8 @@ pub(crate) struct Join {
     matched_annotators: Option<MatchedLabels>,
     /// Whether the dates of every item's labels differ.
     is_order_known: bool,
+    /// Whether some labels are numbers of classes.
+    has_numbers_as_labels: bool,
 }
 
 impl Join {
@@ -76,7 +78,7 @@ impl Join {
         let name = input.name.clone();
         let mut counter = Counter::new(classes, options);
         guarded(&name, || counter.read(input, options.delimiter))?;
-        if let Some(error) = counter.take_error(&name, classes) {
+        if let Some(error) = counter.take_error(&name) {
             return Err(error);
         }
         if counter.items.is_empty() {
@@ -89,6 +91,7 @@ impl Join {
         counter.check_left_out(&name)?;
         counter.check_kept(&name)?;
         let is_order_known = counter.count_by_date();
+        let has_numbers_as_labels = counter.labels.have_indices();
         let Counter { found, ids, items, counts, annotators, labelled, ignored, superseded, copied, matched, .. } =
             counter;
         let matched_annotators = annotators.matched.clone();
@@ -117,7 +120,13 @@ impl Join {
             matched,
             matched_annotators,
             is_order_known,
+            has_numbers_as_labels,
         })
+    }
+
+    /// Whether some labels are numbers of classes.
+    pub(crate) fn has_numbers_as_labels(&self) -> bool {
+        self.has_numbers_as_labels
     }
 
     /// Adds votes to the rows, in the order of `classes`, and drops rows that have none: those without annotations, or with annotations only

@@ -202,10 +202,15 @@ impl Finder<'_> {
                 _ => continue,
             };
             if !is_there {
+                if ["votes", "labels"].contains(&key) && options.annotations.is_some() {
+                    return Err(self.error(format!(
+                        "{key}={name} cannot be used with --annotations (in Python annotations=), which has all labels: leave one of them out"
+                    )));
+                }
                 let label = Some(()).filter(|()| key == "labels").and_then(|()| self.label_hint(&layout.classes));
                 return Err(self.error(format!(
                     "no column named by {key}={name}, as the option columns says{}; columns found: {}",
-                    self.prefix_hint(key, name).unwrap_or_default(),
+                    self.prefix_hint(key, name, &layout.classes).unwrap_or_default(),
                     self.found() + &label.unwrap_or_default()
                 )));
             }

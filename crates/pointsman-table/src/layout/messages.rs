@@ -9,7 +9,7 @@ use crate::error::{Error, listed};
 use crate::json::Json;
 use crate::labels::Labels;
 use crate::options::{Role, SEPARATORS, feature_key};
-use crate::suggest::closest;
+use crate::suggest::{closest, seems_to_be_id};
 
 /// Delimiters other than commas, their names, and how they are typed.
 const DELIMITERS: [(char, &str, &str); 3] = [(';', "semicolons", ";"), ('|', "pipes", "|"), ('\t', "tabs", "\\t")];
@@ -28,6 +28,7 @@ impl Finder<'_> {
                 .or_else(|| self.nested_predictions_hint())
                 .or_else(|| self.hint_by_class())
                 .or_else(|| self.predictions_hint())
+                .or_else(|| self.annotations_hint())
                 .unwrap_or_else(|| {
                     "if they go by another name, give it: --columns probs=NAME, in Python columns={'probs': NAME}"
                         .to_owned()
@@ -42,6 +43,20 @@ impl Finder<'_> {
         Some(format!(
             "separate the columns by commas, or name {name} as the delimiter: --delimiter '{typed}', in Python delimiter='{typed}'"
         ))
+    }
+
+    /// What to do if a file of annotations was given as the table: it has columns of ids and labels, and no column of fractions.
+    fn annotations_hint(&self) -> Option<String> {
+        let is_label = |field: &Field| field.name.to_lowercase() == self.columns.label.to_lowercase();
+        let is_id = |field: &Field| field.name == self.columns.id || seems_to_be_id(&field.name);
+        let is_plain = |field: &Field| field.shape == Shape::Scalar && !is_fraction(field);
+        let looks_so =
+            self.fields.iter().any(is_label) && self.fields.iter().any(is_id) && self.fields.iter().all(is_plain);
+        looks_so.then(|| {
+            "this looks like a file of annotations: give the table of predictions in its place, and this file behind it, --annotations FILE \
+             (in Python annotations=FILE)"
+                .to_owned()
+        })
     }
 
     /// What to do if a column holds the labels as text: one class name per row, or several in one text.
@@ -225,10 +240,18 @@ impl Finder<'_> {
     }
 
     /// The columns that begin with a name that is not a prefix, and what to give instead.
-    pub(super) fn prefix_hint(&self, key: &str, name: &str) -> Option<String> {
-        let near: Vec<&str> =
-            self.fields.iter().map(|field| field.name.as_str()).filter(|column| column.starts_with(name)).collect();
+    pub(super) fn prefix_hint(&self, key: &str, name: &str, classes: &[String]) -> Option<String> {
+        let begins = |field: &&Field| field.name.starts_with(name);
+        let near: Vec<&str> = self.fields.iter().filter(begins).map(|field| field.name.as_str()).collect();
         let first = near.first()?;
+        // A prefix would make the rest of the column's name that of the model.
+        let has_answers = |field: &&Field| begins(field) && has_class(field, classes);
+        let answers: Vec<&Field> = self.fields.iter().filter(has_answers).collect();
+        if let ("oracles", [only]) = (key, answers.as_slice()) {
+            let column = &only.name;
+            let flag = columns_flag(&format!("oracles={column}"));
+            return Some(format!(": the column {column} begins with it; give the whole name, {flag}"));
+        }
         let rest = first.strip_prefix(name)?.chars().next()?;
         let found = listed(&near);
         let separator = Some(rest).filter(|c| SEPARATORS.contains(c) && !name.ends_with(SEPARATORS));
@@ -287,6 +310,12 @@ impl Finder<'_> {
         };
         self.error(format!("no column {column}, which is needed; columns found: {}{hint}", self.found()))
     }
+}
+
+/// Whether a column of single values has the name of a class in its first row.
+fn has_class(field: &Field, classes: &[String]) -> bool {
+    let first = field.first.as_deref().map(str::trim);
+    field.shape == Shape::Scalar && first.is_some_and(|first| classes.iter().any(|class| class == first))
 }
 
 /// The flag that names columns, as a shell needs it typed.

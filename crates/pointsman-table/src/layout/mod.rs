@@ -11,7 +11,7 @@ mod messages;
 use self::finder::Finder;
 use crate::error::{Result, listed, shown};
 use crate::number::NO_ANSWER;
-use crate::options::{Need, ReadOptions, Role};
+use crate::options::{Need, ReadOptions, Role, SEPARATORS};
 
 /// The shape of the values of a column.
 #[derive(Debug, Clone, PartialEq)]
@@ -283,6 +283,20 @@ pub(crate) fn no_answer(column: &str, missing: &str) -> String {
          columns of the oracle",
         messages::where_flag(&format!("{column}!={missing}"))
     )
+}
+
+/// What to do if the answers of the oracle `route` are in columns of other names than are read: its name alone, or its name, a separator
+/// and the class.
+pub(crate) fn unnamed_answers(names: &[String], route: &str, class: &str) -> Option<String> {
+    let is_separated = |rest: &str| rest.strip_suffix(class).and_then(|it| it.strip_suffix(SEPARATORS)) == Some("");
+    let is_route = |name: &&String| name.strip_prefix(route).is_some_and(|rest| rest.is_empty() || is_separated(rest));
+    let column = names.iter().find(is_route)?;
+    let given = if column == route { route } else { column.strip_suffix(class)? };
+    Some(format!(
+        "there is a column {}: give {}, in Python columns={{'oracles': '{given}'}}",
+        listed([column]),
+        messages::columns_flag(&format!("oracles={given}"))
+    ))
 }
 
 /// The message about an answer in a column that has none in the first row, but this text.

@@ -153,6 +153,11 @@ impl Batches {
     fn build(&self, raw: RawRows) -> Result<Frame> {
         let mut frame = raw.build(&self.name, self.source.layout(), self.join.is_some(), self.normalize)?;
         frame.unused_numeric = self.source.unused_numeric();
+        let layout = self.source.layout();
+        let unused = layout.unused_scalars.iter().map(|&field| &layout.names[field]);
+        frame.unused_text = unused.filter(|name| !frame.unused_numeric.contains(name)).cloned().collect();
+        frame.has_numbers_as_labels =
+            self.source.labels().have_indices() || self.join.as_ref().is_some_and(Join::has_numbers_as_labels);
         frame.without_answers = self.without_answers();
         Ok(frame)
     }

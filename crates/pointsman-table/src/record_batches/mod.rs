@@ -148,6 +148,10 @@ impl Source for ArrowSource {
         &self.left_out
     }
 
+    fn labels(&self) -> &Labels {
+        &self.labels
+    }
+
     fn unused_numeric(&self) -> Vec<String> {
         self.unused_numeric.clone()
     }

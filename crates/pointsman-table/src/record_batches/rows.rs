@@ -372,7 +372,7 @@ impl RowValues for BatchRows<'_> {
             for i in 0..values.len() {
                 let label = cell(&values, i).map_err(|why| at.value(name, why))?;
                 let text = label.text();
-                let Some(class) = text.as_deref().and_then(|text| self.labels.class(text)) else {
+                let Some(class) = text.as_deref().and_then(|text| self.labels.class_of_label(text)) else {
                     let shown = text.as_deref().map_or("null".to_owned(), shown);
                     let refusal = self.labels.refusal(&shown, text.as_deref().unwrap_or_default());
                     return Err(at.value(self.layout.label_column(field, at.row, i), refusal));

@@ -432,6 +432,28 @@ fn contradictions_and_unknown_labels_are_all_counted() {
 }
 
 #[test]
+fn numbers_as_labels_are_reported() {
+    let folder = Folder::new();
+    let table = folder.file("table.csv", TABLE);
+    let has_numbers =
+        |labels: &str| join(&table, &folder.file("l.csv", labels), &[]).map(|it| it.has_numbers_as_labels);
+    assert!(has_numbers("id,label\n1,0\n1,1\n").unwrap());
+    assert!(!has_numbers(LABELS).unwrap());
+    let error = has_numbers("id,label\n1,1\n1,2\n2,2\n").unwrap_err().to_string();
+    assert!(error.contains("subtract 1 from all of them") && !error.contains("--ignore-label"), "{error}");
+    // Other numbers are codes of something else, such as an unsure annotator.
+    let error = has_numbers("id,label\n1,1\n1,99\n").unwrap_err().to_string();
+    assert!(error.contains("whose numbers count from 0") && error.contains("--ignore-label \"99\""), "{error}");
+    // In columns of labels, and if numbers are the names of classes.
+    let columns = ReadOptions { columns: "labels=label_".parse().unwrap(), ..ReadOptions::default() };
+    for (classes, expected) in [(["a", "b"], true), (["0", "1"], false)] {
+        let [one, two] = classes;
+        let sheet = folder.file("sheet.csv", format!("prob_{one},prob_{two},label_1,label_2\n1,0,0,1\n"));
+        assert_eq!(read_frame(&sheet, &columns).unwrap().has_numbers_as_labels, expected, "{classes:?}");
+    }
+}
+
+#[test]
 fn capitals_and_spaces_of_labels_are_overlooked() {
     let folder = Folder::new();
     let table = folder.file("table.csv", TABLE);

@@ -404,6 +404,8 @@ fn unused_numbers_are_reported_if_there_are_no_features() {
     assert_eq!(unused("a.csv", &decides), ["f_age", "f_size", "split"]);
     folder.file("a.jsonl", "{\"probs\":[1,0],\"f_age\":3,\"note\":\"x\",\"list\":[1]}\n");
     assert_eq!(unused("a.jsonl", &decides), ["f_age"]);
+    let texts = |name: &str| read_frame(folder.path(name), &decides).unwrap().unused_text;
+    assert_eq!((texts("a.csv"), texts("a.jsonl")), (vec!["note".to_owned()], vec!["note".to_owned()]));
     let sample = Sample::new(3);
     parquet(&folder.path("a.parquet"), &sample.wide_batch(false), zstd());
     folder.file("a.npz", sample.npz(Precision::Double));

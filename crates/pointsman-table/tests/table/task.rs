@@ -134,6 +134,10 @@ fn invalid_tasks_are_refused_in_one_line() {
         ("budget = \"20%\"", "expected a number: write 0.2, without quotes"),
         ("abstain = \"0.3\"", "expected a number: write 0.3, without quotes"),
         ("route.expert = 0.1", "a table, expected a list: write [[route]] with name and cost"),
+        (
+            "[[route]]\ncost = 0,30 # EUR",
+            "line 2: unexpected key or value, expected newline, `#`: use a decimal point, cost = 0.30",
+        ),
         ("cap = 20", "give it as --cap to decide, evaluate or compare"),
         ("[loss]\nacts = [\"a\"]\ncost = [{x = 0, y = \"1\"}]", "line 1"),
     ] {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use super::share::{Count, p_value, share_limits};
 use crate::error::{Result, TableError};
 use crate::evaluate::Replay;
-use crate::number::short;
+use crate::number::{plain, short};
 use crate::partition::{CellId, Cells, Edges, double};
 use crate::policy::{Decisions, Policy};
 use crate::router::Router;
@@ -98,6 +98,8 @@ pub struct Traffic {
     now: Histogram,
     /// The features of a forest, with the edges of their quarters.
     features: Vec<(String, Edges)>,
+    /// The two values of each of these features, if the calibration rows have exactly two.
+    two_values: Vec<Option<[f64; 2]>>,
     features_before: Histogram,
     features_now: Histogram,
 }
@@ -175,10 +177,11 @@ impl Router {
         let used = if by_confidence { self.features_used() } else { Vec::new() };
         let quartered = |name: String| {
             let column = table.feature_names().iter().position(|other| *other == name)?;
-            let values = (0..table.rows()).map(|row| table.features(row)[column]).filter(|value| !value.is_nan());
-            Some((name, Edges::quantiles(values, QUARTERS, double)))
+            let value = move |row: usize| table.features(row)[column];
+            let values = || (0..table.rows()).map(value).filter(|value| !value.is_nan());
+            Some(((name, Edges::quantiles(values(), QUARTERS, double)), two_values(values())))
         };
-        let features: Vec<(String, Edges)> = used.into_iter().filter_map(quartered).collect();
+        let (features, two_values): (Vec<(String, Edges)>, Vec<_>) = used.into_iter().filter_map(quartered).unzip();
         let mut features_before = Histogram::new(2 * features.len());
         // Cannot fail: the names were found among the columns.
         let _ = add_features(&mut features_before, &features, table);
@@ -191,9 +194,25 @@ impl Router {
             before,
             features_now: Histogram::new(2 * features.len()),
             features,
+            two_values,
             features_before,
         }
     }
+}
+
+/// The values in ascending order, if there are exactly two.
+fn two_values(values: impl Iterator<Item = f64>) -> Option<[f64; 2]> {
+    let mut found: Vec<f64> = Vec::new();
+    for value in values {
+        if !found.contains(&value) {
+            found.push(value);
+        }
+        if found.len() > 2 {
+            return None;
+        }
+    }
+    found.sort_by(f64::total_cmp);
+    found.try_into().ok()
 }
 
 /// Counts the rows of a table by quarters of each feature and, in the next entry, those with a missing value.
@@ -295,13 +314,15 @@ impl Traffic {
                 Count { inside: missing, all: there + missing }
             };
             let within = |histogram: &Histogram, quarter: usize| histogram.quarter(2 * place, quarter);
+            let two_values = self.two_values[place].filter(|_| edges.bins() == 2);
             let counts = (0..edges.bins()).map(|quarter| {
                 let low = quarter.checked_sub(1).and_then(|place| edges.values().get(place));
-                let what = match (low, edges.values().get(quarter)) {
-                    (None, None) => format!("a value of x_{name}"),
-                    (None, Some(high)) => format!("x_{name} below {}", short(*high)),
-                    (Some(low), None) => format!("x_{name} from {} on", short(*low)),
-                    (Some(low), Some(high)) => format!("x_{name} from {} to {}", short(*low), short(*high)),
+                let what = match (two_values, low, edges.values().get(quarter)) {
+                    (Some(values), ..) => format!("x_{name} = {}", plain(values[quarter])),
+                    (None, None, None) => format!("a value of x_{name}"),
+                    (None, None, Some(high)) => format!("x_{name} below {}", short(*high)),
+                    (None, Some(low), None) => format!("x_{name} from {} on", short(*low)),
+                    (None, Some(low), Some(high)) => format!("x_{name} from {} to {}", short(*low), short(*high)),
                 };
                 (what, within(&self.features_before, quarter), within(&self.features_now, quarter))
             });

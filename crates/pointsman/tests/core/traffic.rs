@@ -143,6 +143,29 @@ fn limit_is_reported_as_missed_only_on_shifted_traffic() {
     assert!(missed as f64 / f64::from(runs) <= 0.01 + 2.0 * (0.01_f64 * 0.99 / f64::from(runs)).sqrt(), "{missed}");
 }
 
+#[test]
+fn values_of_features_with_two_values_are_named() {
+    let mut rng = Rng::new(5);
+    let mut draw = |n: usize, share: f64| {
+        let (mut probs, mut votes, mut flags) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..n {
+            let (p, flag) = (0.5 + 0.45 * rng.uniform(), rng.uniform() < share);
+            let truth = if flag { 0.5 } else { p };
+            probs.push(vec![p, 1.0 - p]);
+            votes.push(rng.votes(&[truth, 1.0 - truth], 3));
+            flags.push(f64::from(u8::from(flag)));
+        }
+        table(2, &probs, &votes).with_features(["flag"], flags).unwrap()
+    };
+    let router = Router::calibrate(&draw(800, 0.4), &Partition::forest(9)).unwrap();
+    let policy = router.policy(&Task::new(Loss::brier())).unwrap();
+    let queries = draw(600, 0.0);
+    let mut traffic = router.traffic();
+    traffic.add(&policy, &queries, &policy.decide_batch(&queries).unwrap()).unwrap();
+    let found = traffic.compare();
+    assert!(found.shares.iter().any(|share| share.name == "x_flag = 1" && share.share == 0.0), "{found:?}");
+}
+
 /// A broken feature, which is missing or in another unit, does not show in confidences.
 #[test]
 fn broken_features_of_forests_are_detected() {
