@@ -52,7 +52,7 @@ pub(crate) struct Answer<'a> {
     /// In shadow mode, what would have been done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) would: Option<&'a str>,
-    /// Whether the decision is audited by people.
+    /// Whether the decision is audited by people. This version has no audits: always false.
     pub(crate) audited: bool,
     /// More about the decision, if the request asked for it.
     #[serde(skip_serializing_if = "Option::is_none")]

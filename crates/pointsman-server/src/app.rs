@@ -14,6 +14,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
+use pointsman::error::printable;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::{Modify, OpenApi, openapi};
 use utoipa_axum::router::OpenApiRouter;
@@ -176,7 +177,12 @@ impl App {
 
     /// Changes the registry, and decides by it from now on.
     pub(crate) async fn change(&self, change: Change, by: &str) -> Result<Changed, Problem> {
+        let asked = change.clone();
         let changed = self.store.change(change, by.to_owned()).await?;
+        // What a configuration changes is logged by whoever has read it.
+        if changed.is_changed && !matches!(asked, Change::Configure { .. }) {
+            tracing::info!(by, "{}", printable(&asked.describe(&changed)));
+        }
         self.deployments.refresh().await?;
         Ok(changed)
     }

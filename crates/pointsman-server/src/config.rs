@@ -183,11 +183,37 @@ pub enum ConfigError {
         reason: String,
     },
     /// The address is not on this machine alone, and anybody could use it.
-    #[error(
-        "{0} is not a loopback address: make a key first (`pointsman keys add NAME --scope admin`, with --new-store before the first start), and set public_url of [server] to the \
-         https address of the proxy that ends TLS"
-    )]
-    Exposed(SocketAddr),
+    #[error("{address} is not a loopback address: {}", missing_protection(*has_keys, public_url.as_deref()))]
+    Exposed {
+        /// The address.
+        address: SocketAddr,
+        /// Whether there is a key.
+        has_keys: bool,
+        /// The address that others see, if it is given.
+        public_url: Option<String>,
+    },
+}
+
+/// What a service that others can reach lacks: a key, the address of a proxy that ends TLS, or both.
+fn missing_protection(has_keys: bool, public_url: Option<&str>) -> String {
+    let key = "make a key first (`pointsman keys add NAME --scope admin`, with --new-store before the first start)";
+    let url = match public_url {
+        Some(url) if is_https(url) => None,
+        Some(_) => Some(
+            "public_url of [server] (POINTSMAN_SERVER_PUBLIC_URL) must begin with https://: it is the address of the proxy that \
+             ends TLS",
+        ),
+        None => Some(
+            "set public_url of [server] (or the variable POINTSMAN_SERVER_PUBLIC_URL) to the https address of the proxy that ends \
+             TLS",
+        ),
+    };
+    let missing = [(!has_keys).then_some(key), url];
+    missing.into_iter().flatten().collect::<Vec<_>>().join("; and ")
+}
+
+fn is_https(url: &str) -> bool {
+    url.starts_with("https://")
 }
 
 /// Where a configuration comes from: a file and the environment, and flags, which go before both.
@@ -377,11 +403,12 @@ impl Config {
     /// # Errors
     /// If the address is not a loopback address, and there is no key or no proxy that ends TLS.
     pub fn check_exposure(&self, has_keys: bool) -> Result<(), ConfigError> {
-        let is_behind_tls = self.server.public_url.as_ref().is_some_and(|url| url.starts_with("https://"));
-        if self.server.listen.ip().is_loopback() || has_keys && is_behind_tls {
+        let ServerConfig { listen: address, public_url, .. } = &self.server;
+        let is_behind_tls = public_url.as_deref().is_some_and(is_https);
+        if address.ip().is_loopback() || has_keys && is_behind_tls {
             return Ok(());
         }
-        Err(ConfigError::Exposed(self.server.listen))
+        Err(ConfigError::Exposed { address: *address, has_keys, public_url: public_url.clone() })
     }
 }
 
@@ -518,5 +545,27 @@ mod tests {
         assert!(parse(exposed, &[]).unwrap().check_exposure(true).is_err());
         assert!(parse(&behind_proxy, &[]).unwrap().check_exposure(false).is_err());
         assert!(parse(&behind_proxy, &[]).unwrap().check_exposure(true).is_ok());
+    }
+
+    #[test]
+    fn only_what_is_missing_is_asked_for() {
+        let (key, set, https) = ("make a key first", "set public_url", "must begin with https://");
+        let cases: [(Option<&str>, bool, &[&str]); 5] = [
+            (None, false, &[key, set]),
+            (None, true, &[set]),
+            (Some("http://points.example.org"), false, &[key, https]),
+            (Some("http://points.example.org"), true, &[https]),
+            (Some("https://points.example.org"), false, &[key]),
+        ];
+        for (url, has_keys, wanted) in cases {
+            let variables = url.map(|url| ("POINTSMAN_SERVER_PUBLIC_URL", url));
+            let config = parse("[server]\nlisten = \"0.0.0.0:7070\"\n", variables.as_slice()).unwrap();
+            let error = config.check_exposure(has_keys).unwrap_err().to_string();
+            for words in [key, set, https] {
+                assert_eq!(error.contains(words), wanted.contains(&words), "{url:?} {has_keys}: {error}");
+            }
+            let asks_for_url = wanted != [key];
+            assert_eq!(error.contains("POINTSMAN_SERVER_PUBLIC_URL"), asks_for_url, "{error}");
+        }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use pointsman::Policy;
+use pointsman::table::SUM_TOLERANCE;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -16,6 +17,9 @@ pub(crate) const MAX_ID_BYTES: usize = 200;
 /// The most tags of a query, and the longest name or value of one, in bytes.
 pub(crate) const MAX_TAGS: usize = 32;
 pub(crate) const MAX_TAG_BYTES: usize = 200;
+
+/// Sums that probabilities may have because they were rounded.
+const ROUNDED_SUMS: std::ops::Range<f64> = 0.9..1.1;
 
 /// Not every store can keep this character.
 const NO_NUL: &str = "the character U+0000 cannot be stored: leave it out";
@@ -319,10 +323,13 @@ pub(crate) fn bad_field(error: &pointsman::Error, policy: &Policy) -> BadField {
             };
             let reason = match reason {
                 // A feature that is null or not a number has not been given.
-                ValueError::Feature { value } if value.is_nan() => &ValueError::MissingFeature,
-                other => other,
+                ValueError::Feature { value } if value.is_nan() => ValueError::MissingFeature.to_string(),
+                ValueError::ProbabilitySum { sum } if ROUNDED_SUMS.contains(sum) => {
+                    format!("{reason}; the sum must be within {SUM_TOLERANCE} of 1: send them unrounded")
+                }
+                other => other.to_string(),
             };
-            BadField::new(pointer, reason.to_string())
+            BadField::new(pointer, reason)
         }
         other => BadField::new("/probs", other.to_string()),
     }

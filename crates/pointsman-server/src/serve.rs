@@ -227,31 +227,16 @@ impl Signals {
 }
 
 /// Makes the deployments of a configuration: a new version of each whose files have changed since it was applied last. Returns what those
-/// that have changed are now, in words.
+/// that have changed are now, in words. All files are checked before any deployment changes.
 async fn apply(app: &App, config: &Config) -> Result<Vec<String>, ServeError> {
-    let mut changes = Vec::new();
+    let mut wanted = Vec::new();
     for (name, deployment) in &config.deployments {
-        let refuse = |reason: String| ServeError::Deployment { name: name.clone(), reason };
-        let read = |path: &Option<PathBuf>| -> Result<Option<Vec<u8>>, ServeError> {
-            let bytes =
-                path.as_ref().map(|path| std::fs::read(path).map_err(|e| refuse(format!("{}: {e}", path.display()))));
-            bytes.transpose()
-        };
-        crate::api::deployments::check_name(name).map_err(|problem| refuse(problem.detail))?;
-        let DeploymentConfig { router, policy, task, mode } = deployment;
-        let [router, policy, task] = [read(router)?, read(policy)?, read(task)?];
-        let files = hash_files([&router, &policy, &task]);
-        if app.deployments.find(name).is_some_and(|found| found.stored.is_configured(*mode, files)) {
-            continue;
-        }
-        let task =
-            task.map(|bytes| String::from_utf8(bytes).map_err(|_| refuse("the task file is not UTF-8".to_owned())));
-        let version = app.compile(router, policy, task.transpose()?).await;
-        let Compiled { version, .. } = version.map_err(|problem| {
-            refuse(format!("{}{}", named(problem.pointer.as_deref(), deployment), problem.detail))
-        })?;
+        wanted.extend(compile(app, name, deployment).await?);
+    }
+    let mut changes = Vec::new();
+    for (name, change) in wanted {
         let before = app.deployments.active_names(name);
-        let change = Change::Configure { name: name.clone(), mode: *mode, version, files };
+        let refuse = |reason: String| ServeError::Deployment { name: name.to_owned(), reason };
         app.change(change, "configuration").await.map_err(|problem| refuse(problem.detail))?;
         // The file is what its owner wants: it is followed, and what follows from it is said.
         let now = app.deployments.active_names(name);
@@ -261,6 +246,32 @@ async fn apply(app: &App, config: &Config) -> Result<Vec<String>, ServeError> {
         changes.extend(app.deployments.find(name).map(|deployment| described(&deployment)));
     }
     Ok(changes)
+}
+
+/// Compiles the files of a deployment, and returns the change that makes it what the configuration says; `None` if it is that already.
+async fn compile<'a>(
+    app: &App,
+    name: &'a str,
+    deployment: &DeploymentConfig,
+) -> Result<Option<(&'a str, Change)>, ServeError> {
+    let refuse = |reason: String| ServeError::Deployment { name: name.to_owned(), reason };
+    let read = |path: &Option<PathBuf>| -> Result<Option<Vec<u8>>, ServeError> {
+        let bytes =
+            path.as_ref().map(|path| std::fs::read(path).map_err(|e| refuse(format!("{}: {e}", path.display()))));
+        bytes.transpose()
+    };
+    crate::api::deployments::check_name(name).map_err(|problem| refuse(problem.detail))?;
+    let DeploymentConfig { router, policy, task, mode } = deployment;
+    let [router, policy, task] = [read(router)?, read(policy)?, read(task)?];
+    let files = hash_files([&router, &policy, &task]);
+    if app.deployments.find(name).is_some_and(|found| found.stored.is_configured(*mode, files)) {
+        return Ok(None);
+    }
+    let task = task.map(|bytes| String::from_utf8(bytes).map_err(|_| refuse("the task file is not UTF-8".to_owned())));
+    let version = app.compile(router, policy, task.transpose()?).await;
+    let Compiled { version, .. } = version
+        .map_err(|problem| refuse(format!("{}{}", named(problem.pointer.as_deref(), deployment), problem.detail)))?;
+    Ok(Some((name, Change::Configure { name: name.to_owned(), mode: *mode, version, files })))
 }
 
 /// A deployment's version and mode, in words.

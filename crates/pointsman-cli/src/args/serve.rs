@@ -50,7 +50,7 @@ pub(crate) struct ServeArgs {
 
 /// An address to listen on.
 fn socket_address(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| "give a number and a port, as in 127.0.0.1:7070, or [::1]:7070".to_owned())
+    text.parse().map_err(|_| "give an IP address and a port, as in 127.0.0.1:7070, or [::1]:7070".to_owned())
 }
 
 /// How log lines are written.

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, bail};
 use serde_json::Value;
 use ureq::Body;
 use ureq::http::{Request, Response, StatusCode};
@@ -14,6 +14,26 @@ use crate::render;
 use crate::render::style::WARN;
 
 const DEFAULT_URL: &str = "http://127.0.0.1:7070";
+
+/// A refusal of the service.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    /// The field of the request that is wrong, as a JSON pointer.
+    pub(super) pointer: Option<String>,
+    /// What is wrong.
+    pub(super) detail: String,
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.pointer {
+            Some(pointer) => write!(f, "{pointer}: {}", self.detail),
+            None => f.write_str(&self.detail),
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}
 
 /// A service and the key to it.
 pub(super) struct Client {
@@ -34,12 +54,16 @@ impl Client {
 
     /// Sends a request with a header of this name, and returns a success with its body, which is not read yet.
     fn request(&self, method: &str, path: &str, header: [&str; 2], body: Vec<u8>) -> anyhow::Result<Response<Body>> {
+        if !self.url.contains("://") {
+            bail!("{url} is not the address of a service: write http://{url}", url = self.url);
+        }
         let [name, value] = header;
         let mut request = Request::builder().method(method).uri(format!("{}{path}", self.url)).header(name, value);
         if let Some(key) = &self.key {
             request = request.header("authorization", format!("Bearer {key}"));
         }
-        let answer = self.agent.run(request.body(body).context("the address cannot be used")?);
+        let unusable = || format!("{}: the address or the key cannot be used", self.url);
+        let answer = self.agent.run(request.body(body).with_context(unusable)?);
         let mut response = answer.map_err(|error| {
             let hint = "is the service running? `pointsman serve` starts it; --url or POINTSMAN_URL names another one";
             anyhow!("{}: {error}", self.url).context(Hint(hint.to_owned()))
@@ -55,8 +79,8 @@ impl Client {
             let error = if self.key.is_some() { detail } else { "the service needs a key".to_owned() };
             return Err(anyhow!(error).context(Hint(hint)));
         }
-        let place = value["pointer"].as_str().map_or_else(String::new, |pointer| format!("{pointer}: "));
-        Err(anyhow!("{place}{detail}"))
+        let pointer = value["pointer"].as_str().filter(|pointer| !pointer.is_empty()).map(str::to_owned);
+        Err(Refusal { pointer, detail }.into())
     }
 
     /// The body of an answer: JSON, or else text.

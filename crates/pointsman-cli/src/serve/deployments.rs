@@ -1,11 +1,12 @@
 //! `pointsman deployments` and `pointsman versions`.
 
 use std::io::Write;
+use std::path::Path;
 
 use pointsman_server::clock::Time;
 use serde_json::{Value, json};
 
-use super::client::Client;
+use super::client::{Client, Refusal};
 use super::decisions::encoded;
 use crate::args::{DeploymentsCommand, ModeArg, VersionsCommand};
 use crate::failure::Hint;
@@ -64,7 +65,10 @@ pub(crate) fn versions(command: &VersionsCommand) -> anyhow::Result<()> {
                 std::fs::read_to_string(task).map_err(|error| anyhow::anyhow!("{}: {error}", task.display()))
             });
             let file = client.call("POST", "/v1/files", "application/octet-stream", bytes);
-            let file = file.map_err(|error| anyhow::anyhow!("{}: {error}", path.display()))?;
+            let file = file.map_err(|error| match error.downcast_ref::<Refusal>() {
+                Some(refusal) => anyhow::anyhow!("{}: {refusal}", path.display()),
+                None => error,
+            })?;
             let kind = file["kind"].as_str().unwrap_or("router");
             if kind == "router" && args.task.is_none() {
                 let hint = Hint("a task file names the loss and the prices, as in `abstain = 0.3`".to_owned());
@@ -73,7 +77,8 @@ pub(crate) fn versions(command: &VersionsCommand) -> anyhow::Result<()> {
             }
             let (activate, force) = (args.activate, args.force);
             let body = json!({kind: file["sha256"], "task": task.transpose()?, "activate": activate, "force": force});
-            let answer = client.send("POST", &format!("{}/versions", deployment(&args.name)), &body)?;
+            let answer = client.send("POST", &format!("{}/versions", deployment(&args.name)), &body);
+            let answer = answer.map_err(|error| in_files(error, path, args.task.as_deref()))?;
             client.report(&answer, described(&args.name, &answer))
         }
         VersionsCommand::Activate(args) => {
@@ -88,6 +93,20 @@ pub(crate) fn versions(command: &VersionsCommand) -> anyhow::Result<()> {
             let answer = client.send("POST", &format!("{}/rollback", deployment(&args.name)), &json!({}))?;
             client.report(&answer, described(&args.name, &answer))
         }
+    }
+}
+
+/// A refusal of a version: it names the file that it is about instead of the field of the request.
+fn in_files(error: anyhow::Error, version: &Path, task: Option<&Path>) -> anyhow::Error {
+    let Some(Refusal { pointer: Some(pointer), detail }) = error.downcast_ref() else { return error };
+    let file = match pointer.as_str() {
+        "/task" => task,
+        "/router" | "/policy" => Some(version),
+        _ => None,
+    };
+    match file {
+        Some(file) => anyhow::anyhow!("{}: {detail}", file.display()),
+        None => error,
     }
 }
 

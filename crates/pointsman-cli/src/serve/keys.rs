@@ -54,7 +54,8 @@ pub(crate) fn run(command: &KeysCommand) -> anyhow::Result<()> {
                     writeln!(err, "No key may administer the service yet: add one with --scope admin.")?;
                 }
             }
-            writeln!(err, "{GOOD}added{GOOD:#} {BOLD}{}{BOLD:#}; the key is not shown again:", args.name)?;
+            let then = "a running service takes it within a second; the key is not shown again:";
+            writeln!(err, "{GOOD}added{GOOD:#} {BOLD}{}{BOLD:#}; {then}", args.name)?;
             // The key alone goes to standard output, so that a script can keep it.
             writeln!(anstream::stdout().lock(), "{}", key.text)?;
             Ok(())

@@ -213,6 +213,29 @@ fn configured_deployments_follow_their_files() {
     assert!(service.get("/readyz")["reasons"].as_array().unwrap().is_empty());
 }
 
+/// A file that cannot be used keeps every deployment as it is, not only its own.
+#[test]
+fn one_bad_file_changes_no_deployment() {
+    let folder = configured("[deployments.a]\nrouter = \"router.safetensors\"\ntask = \"other.toml\"");
+    let path = folder.path();
+    fs::write(path.join("other.toml"), TASK).unwrap();
+    let service = Service::start(path, &["--config", "pointsman.toml"]);
+    let versions =
+        || ["a", "d"].map(|name| service.get(&format!("/v1/deployments/{name}"))["active"].as_u64().unwrap());
+    assert_eq!(versions(), [1, 1]);
+    // The bad one comes first, so that both have changed whenever the service looks.
+    fs::write(path.join("task.toml"), TASK.replace("0.05", "-1")).unwrap();
+    fs::write(path.join("other.toml"), TASK.replace("0.05", "0.07")).unwrap();
+    let reason = || service.get("/readyz")["reasons"][0].as_str().map(str::to_owned);
+    wait_until(|| reason().is_some_and(|reason| reason.contains("deployment d: task.toml")));
+    // The service has looked twice since.
+    std::thread::sleep(Duration::from_millis(1_500));
+    assert_eq!(versions(), [1, 1]);
+    fs::write(path.join("task.toml"), TASK.replace("0.05", "0.06")).unwrap();
+    wait_until(|| versions() == [2, 2]);
+    assert_eq!(reason(), None);
+}
+
 /// Compiling takes the longest part of a start.
 #[test]
 fn a_start_with_the_same_files_compiles_nothing() {

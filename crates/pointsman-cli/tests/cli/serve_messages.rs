@@ -123,6 +123,9 @@ fn a_start_that_fails_leaves_no_store_behind() {
     for listen in [address.as_str(), "0.0.0.0:0"] {
         let run = finish(command().current_dir(folder.path()).args(["serve", "--listen", listen]));
         assert!(run.code != 0 && run.stderr.contains(listen), "{run:?}");
+        let is_open = listen == "0.0.0.0:0";
+        assert_eq!(run.stderr.contains("make a key first"), is_open, "{run:?}");
+        assert_eq!(run.stderr.contains("POINTSMAN_SERVER_PUBLIC_URL"), is_open, "{run:?}");
         let left = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
         assert_eq!(left.filter(|name| name.starts_with("pointsman.db")).collect::<Vec<_>>(), [""; 0], "{listen}");
     }
@@ -134,6 +137,9 @@ fn changes_of_keys_are_promised_within_a_second() {
     let path = folder.path();
     let added = crate::line(path, "keys add app --scope admin --new-store").ok();
     assert!(added.stderr.contains("Within a second every request needs a key"), "{added:?}");
+    let second = crate::line(path, "keys add other --scope read").ok();
+    assert!(second.stderr.contains("a running service takes it within a second"), "{second:?}");
+    crate::line(path, "keys disable other").ok();
     let disabled = crate::line(path, "keys disable app").ok();
     assert!(disabled.words().contains("a running service refuses it within a second"), "{disabled:?}");
 }
@@ -149,6 +155,53 @@ fn versions_are_listed_with_their_date_loss_and_prices() {
     for words in ["brier", "expert 0.05, abstain 0.3", "zero-one", "expert 0.25, abstain 0.3", " 20"] {
         assert!(listed.contains(words), "{words}:\n{listed}");
     }
+}
+
+#[test]
+fn changes_by_clients_are_logged() {
+    let folder = workshop();
+    let path = folder.path();
+    let service = Watched::start(path, &[]);
+    let said = service.said();
+    let url = said.split_whitespace().find(|word| word.starts_with("http://")).unwrap().trim_end_matches(',');
+    fs::write(path.join("task.toml"), TASK).unwrap();
+    for arguments in [
+        "deployments put d --mode shadow",
+        "versions add d router.safetensors --task task.toml --activate",
+        "deployments oracle d expert --available false",
+        "deployments delete d",
+    ] {
+        crate::line(path, &format!("{arguments} --url {url}")).ok();
+    }
+    let changes = [
+        "put deployment d, mode shadow",
+        "add version 1 to d and activate it",
+        "mark oracle expert of d as unavailable",
+        "delete deployment d",
+    ];
+    for change in changes {
+        let line = service.logged(change);
+        assert!(line.contains("INFO") && line.contains("by=\"loopback\""), "{line}");
+    }
+}
+
+#[test]
+fn mistakes_of_clients_name_files_and_what_to_write() {
+    let folder = workshop();
+    let path = folder.path();
+    let service: Service = deployed(path, &[]);
+    fs::write(path.join("bad.toml"), "abstain = 0.3\nsurprise = 1\n").unwrap();
+    let refused = |arguments: &str, words: &str| {
+        let run = crate::line(path, arguments);
+        assert!(run.code == 2 && run.stderr.contains(words), "{arguments}: {run:?}");
+    };
+    let url = &service.url;
+    refused(&format!("versions add d router.safetensors --task bad.toml --url {url}"), "error: bad.toml: ");
+    refused(&format!("versions add d heldout.csv --url {url}"), "heldout.csv: this is neither a router file nor");
+    refused("deployments list --url 127.0.0.1:7070", "write http://127.0.0.1:7070");
+    refused("versions add d router.safetensors --task task.toml --url localhost:7070", "write http://localhost:7070");
+    refused("serve --listen localhost:7072", "give an IP address and a port, as in 127.0.0.1:7070");
+    refused(&format!("deployments put .b --url {url}"), "the first one not .");
 }
 
 #[test]

@@ -16,7 +16,7 @@ use super::access::{Caller, Decider};
 use super::extract::{self, ContentType, Path};
 use super::object::{FromObject, Object};
 use super::problem::{Kind, Problem};
-use super::{formats, json, parse_object};
+use super::{explain_more, formats, json, parse_object};
 use crate::answer::{Answer, outcome};
 use crate::app::App;
 use crate::clock::Time;
@@ -212,8 +212,13 @@ fn how_to_activate(name: &str, deployment: &StoredDeployment) -> String {
     )
 }
 
+/// How a request states several queries.
+const SEVERAL_QUERIES: &str =
+    "give several queries as rows, or one per line as application/x-ndjson (with curl: --data-binary)";
+
 async fn json_body(request: &DecideRequest<'_>, body: &[u8], asked: Options) -> Result<Response, Problem> {
-    let DecideBody { id, probs, features, tags, input, rows, explain, dry_run } = parse_object(body)?;
+    let body: DecideBody = parse_object(body).map_err(|problem| explain_more(problem, SEVERAL_QUERIES))?;
+    let DecideBody { id, probs, features, tags, input, rows, explain, dry_run } = body;
     let options = Options { explain: explain || asked.explain, dry_run: dry_run || asked.dry_run };
     match (probs, rows) {
         (Some(probs), None) => {
@@ -280,7 +285,7 @@ impl<'a> DecideRequest<'a> {
         }
         let appended = app.append(Arc::clone(&decided.records), Arc::clone(&deployment.alike)).await;
         let appended = appended.map_err(|error| match error {
-            StoreError::IdReused { row, .. } => Problem::from(error).at(format!("{}/id", pointer(row))),
+            StoreError::IdReused { row, .. } => id_reused(&decided.records, error).at(format!("{}/id", pointer(row))),
             other => other.into(),
         })?;
         // A batch that is sent again may consist of decisions of one earlier version.
@@ -305,6 +310,20 @@ impl<'a> DecideRequest<'a> {
         }
         Ok(decided)
     }
+}
+
+/// Says which query had the same id before: one of the same request, or one of an earlier request.
+fn id_reused(records: &[Record], error: StoreError) -> Problem {
+    let StoreError::IdReused { row, id } = &error else { return error.into() };
+    let is_same = |record: &Record| record.client_id.as_ref() == Some(id);
+    if !records.iter().take(*row).any(is_same) {
+        return error.into();
+    }
+    let detail = format!(
+        "the id {id:?} is given twice in this request, with different queries: an id names one query; give this query an id \
+         of its own"
+    );
+    Problem::new(Kind::IdReused, detail)
 }
 
 /// Decides queries without logging them.

@@ -152,7 +152,7 @@ pub(crate) async fn get(State(app): State<Arc<App>>, Path(name): Path<String>) -
     path = "/v1/deployments/{deployment}",
     operation_id = "put_deployment",
     tag = "deployments",
-    params(("deployment" = String, Path, description = "The deployment's name: letters, digits, `-`, `_` and `.`")),
+    params(("deployment" = String, Path, description = "The deployment's name: up to 64 ASCII letters, digits, `-`, `_` and `.`; the first one is not `.`")),
     request_body(content = DeploymentBody, example = json!({"mode": "shadow"})),
     responses(
         (status = 200, description = "It was changed", body = DeploymentView),
@@ -235,7 +235,9 @@ pub(crate) async fn put_oracle(
 pub(crate) fn check_name(name: &str) -> Result<(), Problem> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if name.is_empty() || name.len() > MAX_NAME || name.starts_with('.') || !name.chars().all(is_plain) {
-        let detail = format!("{name:?} cannot be a deployment's name: give up to {MAX_NAME} letters, digits, - and _");
+        let detail = format!(
+            "{name:?} cannot be a deployment's name: give up to {MAX_NAME} ASCII letters, digits, -, _ and ., the first one not ."
+        );
         return Err(Problem::new(Kind::Invalid, detail));
     }
     Ok(())

@@ -29,6 +29,12 @@ pub(crate) struct FileView {
 #[allow(dead_code, reason = "it stands in the description of the interface")]
 struct Binary(Vec<u8>);
 
+/// Whether bytes begin as router files and compiled policies do: with the length of a header in eight bytes, the last of which is zero,
+/// and the brace of that header.
+pub(crate) fn is_safetensors(bytes: &[u8]) -> bool {
+    bytes.get(7..9).is_some_and(|part| part == b"\0{")
+}
+
 /// Store a router or a compiled policy file; versions name it by its hash
 #[utoipa::path(
     post,
@@ -43,6 +49,9 @@ struct Binary(Vec<u8>);
 )]
 pub(crate) async fn add(State(app): State<Arc<App>>, request: Request) -> Result<Response, Problem> {
     let body = upload(request, &app.limits).await?;
+    if !is_safetensors(&body) {
+        return Err(Problem::new(Kind::Invalid, "this is neither a router file nor a compiled policy"));
+    }
     let check = move || {
         let parsed = pointsman_table::parse_router_or_policy(&body);
         parsed.map(|parsed| (body, parsed)).map_err(|e| Problem::new(Kind::Invalid, e.to_string()))

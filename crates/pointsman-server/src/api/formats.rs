@@ -11,8 +11,8 @@ use pointsman_table::{Format, Need, ReadOptions};
 
 use super::attachments;
 use super::decide::{DecideRequest, Decided, Options};
-use super::parse_object;
 use super::problem::{Kind, Problem};
+use super::{explain_more, parse_object};
 use crate::deployment::Version;
 use crate::query::{Query, check_id};
 use crate::table;
@@ -26,6 +26,9 @@ pub(crate) const ARROW: &str = "application/vnd.apache.arrow.stream";
 /// The first bytes of an Arrow file, which a stream does not have.
 const ARROW_FILE_MAGIC: &[u8] = b"ARROW1";
 
+/// How a body with one JSON object per line is sent.
+const ONE_PER_LINE: &str = "give one query per line (with curl: --data-binary, since -d leaves the line ends out)";
+
 /// Decides the queries of a body with one JSON object per line; the answer has one per line, too.
 pub(crate) async fn ndjson(request: &DecideRequest<'_>, body: &[u8], options: Options) -> Result<Response, Problem> {
     let lines =
@@ -35,7 +38,7 @@ pub(crate) async fn ndjson(request: &DecideRequest<'_>, body: &[u8], options: Op
     let query = |(row, line): (usize, &Line<'_>)| {
         let in_row = |mut problem: Problem| {
             let inner = problem.pointer.take().unwrap_or_default();
-            problem.at(format!("/{row}{inner}"))
+            explain_more(problem, ONE_PER_LINE).at(format!("/{row}{inner}"))
         };
         parse_object(line.text).map_err(in_row).and_then(|body| request.query(body, &format!("/{row}")))
     };

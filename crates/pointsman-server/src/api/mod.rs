@@ -69,22 +69,37 @@ pub(crate) fn parse_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem>
     serde_json::from_slice(body).map_err(|_| explain_json::<T>(body))
 }
 
+/// What is said of a body that goes on after its JSON value.
+const MORE_AFTER_VALUE: &str = "there is more after the JSON value";
+
+/// The same problem, with what to do if the body goes on after its JSON value.
+pub(crate) fn explain_more(mut problem: Problem, remedy: &str) -> Problem {
+    if problem.detail == MORE_AFTER_VALUE {
+        problem.detail = format!("{MORE_AFTER_VALUE}: {remedy}");
+    }
+    problem
+}
+
 /// What is wrong with a JSON body. Looking for the place takes time, so that it is done only for bodies that are wrong.
 #[cold]
 fn explain_json<T: DeserializeOwned>(body: &[u8]) -> Problem {
     let mut reader = serde_json::Deserializer::from_slice(body);
     let error = match serde_path_to_error::deserialize::<_, T>(&mut reader) {
         Err(error) => error,
-        Ok(_) => return Problem::new(Kind::Malformed, "there is more after the JSON value"),
+        Ok(_) => return Problem::new(Kind::Malformed, MORE_AFTER_VALUE),
     };
     let is_syntax = !error.inner().is_data();
     if is_syntax {
         let inner = error.inner();
-        let about_numbers = if is_at_no_number(body, inner) { "; NaN and Infinity are not JSON: use null" } else { "" };
+        let about_numbers = if is_at_no_number(body, inner) { NO_JSON_NUMBERS } else { "" };
         return Problem::new(Kind::Malformed, format!("not JSON: {inner}{about_numbers}"));
     }
     Problem::invalid(pointer(error.path()), error.into_inner().to_string())
 }
+
+/// What is said of names of numbers that JSON does not have.
+const NO_JSON_NUMBERS: &str =
+    "; NaN and Infinity are not JSON: null stands for a missing feature, if the router takes missing values";
 
 /// Whether an error is where the body has one of the names that some programs write for numbers that JSON does not have.
 fn is_at_no_number(body: &[u8], error: &serde_json::Error) -> bool {

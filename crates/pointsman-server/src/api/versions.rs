@@ -12,6 +12,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::access::Caller;
 use super::extract::{Path, Query, upload};
+use super::files::is_safetensors;
 use super::object::FromObject;
 use super::problem::{Kind, Problem};
 use super::{json, parse_object};
@@ -170,6 +171,7 @@ pub(crate) async fn list(State(app): State<Arc<App>>, Path(name): Path<String>) 
         (status = 201, description = "It was added", body = VersionView),
         (status = 200, description = "The newest version is the same", body = VersionView),
         (status = 409, description = "It has other classes or features than the active version; nothing was added", body = Problem, content_type = "application/problem+json"),
+        (status = 415, description = "The body is neither JSON nor a form", body = Problem, content_type = "application/problem+json"),
         (status = 422, description = "A file or the task cannot be used", body = Problem, content_type = "application/problem+json"),
     ),
 )]
@@ -183,11 +185,23 @@ pub(crate) async fn add(
         return Err(Problem::no_deployment(&name));
     }
     let content_type = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
-    let parts = if content_type.starts_with("multipart/form-data") {
-        multipart(request, &app.limits).await?
-    } else {
-        let body = upload(request, &app.limits).await?;
-        by_hash(&app, parse_object(&body)?).await?
+    let kind = content_type.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
+    let parts = match kind.as_str() {
+        "multipart/form-data" => multipart(request, &app.limits).await?,
+        "application/json" | "" => {
+            let body = upload(request, &app.limits).await?;
+            by_hash(&app, parse_object(&body)?).await?
+        }
+        other => {
+            // A caller that is still sending might not see the answer.
+            upload(request, &app.limits).await?;
+            let detail = format!(
+                "{other:?}: upload files as multipart/form-data (with curl: -F router=@FILE -F task=@task.toml), or send \
+                 application/json that names stored files by their SHA-256, such as {}",
+                VersionBody::EXAMPLE
+            );
+            return Err(Problem::new(Kind::UnsupportedType, detail));
+        }
     };
     let Parts { router, policy, task, activate, force } = parts;
     let Compiled { version, names } = app.compile(router, policy, task).await?;
@@ -225,7 +239,23 @@ async fn multipart(request: Request, limits: &Limits) -> Result<Parts, Problem> 
             }
         }
     }
+    for (name, bytes) in [("router", &parts.router), ("policy", &parts.policy)] {
+        bytes.as_deref().map_or(Ok(()), |bytes| check_is_no_path(name, bytes))?;
+    }
     Ok(parts)
+}
+
+/// The longest text that is taken for the path of a file, in bytes.
+const MAX_PATH_BYTES: usize = 4096;
+
+/// Refuses the path of a file where the file itself belongs.
+fn check_is_no_path(name: &str, bytes: &[u8]) -> Result<(), Problem> {
+    let is_line = bytes.len() <= MAX_PATH_BYTES && !bytes.contains(&b'\n') && std::str::from_utf8(bytes).is_ok();
+    if is_line && !is_safetensors(bytes) {
+        let detail = format!("this is not a {name} file: with curl, write {name}=@FILE");
+        return Err(Problem::invalid(format!("/{name}"), detail));
+    }
+    Ok(())
 }
 
 /// A field of a form that is true or false.
@@ -280,6 +310,10 @@ impl App {
 
 /// The compiled policy of a router and a task, or of a compiled policy and, if there is one, a task with other prices.
 fn compile_files(bytes: &[u8], field: &'static str, task: Option<&str>) -> Result<(Vec<u8>, String, Names), Problem> {
+    if !is_safetensors(bytes) {
+        let what = if field == "/router" { "router file" } else { "compiled policy" };
+        return Err(Problem::invalid(field, format!("this is not a {what}")));
+    }
     let parsed = pointsman_table::parse_router_or_policy(bytes).map_err(|e| Problem::invalid(field, e.to_string()))?;
     let task =
         task.map(pointsman_table::parse_task).transpose().map_err(|e| Problem::invalid("/task", e.to_string()))?;

@@ -33,7 +33,8 @@ pub(crate) struct WhatIfBody {
     /// Decisions before this time; left out: to the last one.
     #[serde(default)]
     to: Option<String>,
-    /// The text of a task file (TOML): other prices, routes or, if the router is there, another loss.
+    /// The whole task as the text of a task file (TOML): other prices, routes or, if the router is there, another loss. Routes that it
+    /// leaves out are gone.
     #[serde(default)]
     task: Option<String>,
     /// The SHA-256 of a router that was uploaded; needs a task.
@@ -45,7 +46,7 @@ pub(crate) struct WhatIfBody {
 }
 
 impl FromObject for WhatIfBody {
-    const EXAMPLE: &'static str = "{\"task\": \"abstain = 0.4\"}";
+    const EXAMPLE: &'static str = "{\"task\": \"<text of a task file>\"}";
 }
 
 /// How logged decisions would change.
@@ -78,11 +79,11 @@ pub(crate) struct WhatIfCost {
     expected: Option<f64>,
     /// The expected cost per query of the actions that were logged, where the task has them.
     before: Option<f64>,
-    /// The mean difference of both: negative if it would be cheaper.
+    /// The mean difference of both, over the compared decisions only: negative if it would be cheaper.
     difference: Option<f64>,
     /// The standard error of the difference over queries; the error of the estimates comes on top.
     difference_standard_error: Option<f64>,
-    /// The number of decisions whose action the task does not have.
+    /// The number of decisions whose action the task does not have, so that they are not compared.
     not_compared: u64,
     /// The cost measured by labels; null, since no labels are collected.
     measured: Option<f64>,
@@ -112,7 +113,7 @@ impl From<WhatIfSummary> for WhatIfAnswer {
     path = "/v1/deployments/{deployment}/what-if",
     tag = "decisions",
     params(("deployment" = String, Path, description = "The deployment's name")),
-    request_body(content = WhatIfBody, example = json!({"from": "2026-01-01T00:00:00Z", "task": "abstain = 0.4"})),
+    request_body(content = WhatIfBody, example = json!({"from": "2026-01-01T00:00:00Z", "task": "abstain = 0.4\n[[route]]\nname = \"expert\"\ncost = 0.1\n"})),
     responses(
         (status = 200, description = "What would change", body = WhatIfAnswer),
         (status = 422, description = "The task, router or period cannot be used", body = Problem, content_type = "application/problem+json"),

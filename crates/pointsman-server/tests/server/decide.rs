@@ -96,12 +96,17 @@ async fn an_id_with_another_query_is_refused() {
             (problem["type"].as_str(), problem["pointer"].as_str()),
             (Some("urn:pointsman:id-reused"), Some(pointer))
         );
-        assert!(problem["detail"].as_str().unwrap().contains("\"q1\""), "{problem}");
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.contains("the id \"q1\" was given before with another query"), "{problem}");
     };
     let (other, moved) = (query("q1", [0.1, 0.1, 0.8], 0.5), query("q1", [0.9, 0.05, 0.05], 0.6));
     refused(&service, other.clone(), "/id").await;
     refused(&service, moved, "/id").await;
     refused(&service, json!({"rows": [query("q2", [0.9, 0.05, 0.05], 0.5), other]}), "/rows/1/id").await;
+    let twice = json!({"rows": [query("q3", [0.9, 0.05, 0.05], 0.5), query("q3", [0.1, 0.1, 0.8], 0.5)]});
+    let problem = service.post(DECIDE, twice).await.problem(422);
+    assert_eq!(problem["type"], "urn:pointsman:id-reused");
+    assert!(problem["detail"].as_str().unwrap().contains("\"q3\" is given twice in this request"), "{problem}");
     let service = service.restart().await;
     refused(&service, other.clone(), "/id").await;
     assert_eq!(service.post(DECIDE, asked.clone()).await.ok(), first);

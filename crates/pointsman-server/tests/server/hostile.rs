@@ -423,7 +423,7 @@ async fn lines_are_named_by_their_number_in_the_body() {
         ("[0.98, 0.01, 0.01]", 422, "line 5: this is a list: give an object, such as {\"probs\": […]}"),
         (r#"{"probs": [0.98, 0.01]}"#, 422, "line 5: 2 numbers for 3 classes"),
         (r#"{"probs": [0.98, 0.01, 0.02]}"#, 422, "line 5: the probabilities sum to"),
-        (r#"{"id": "q1", "probs": [0.01, 0.98, 0.01]}"#, 422, "line 5: the id \"q1\" was given before"),
+        (r#"{"id": "q1", "probs": [0.01, 0.98, 0.01]}"#, 422, "line 5: the id \"q1\" is given twice in this request"),
     ];
     for (bad, status, words) in cases {
         let problem = send(&service, NDJSON, format!("\n{good}\n\n\r\n{bad}\n")).await.problem(status);
@@ -445,12 +445,43 @@ async fn names_of_numbers_that_json_does_not_have_are_explained() {
         for body in [format!("{{\"probs\": [{name}, 0.5, 0.5]}}"), format!("{{\n \"probs\": [\n0.5,{name},\n0.5]}}")] {
             let problem = send(&service, "application/json", body).await.problem(400);
             let detail = problem["detail"].as_str().unwrap();
-            assert!(detail.ends_with("NaN and Infinity are not JSON: use null"), "{name}: {problem}");
+            assert!(
+                detail.contains("NaN and Infinity are not JSON: null stands for a missing feature"),
+                "{name}: {problem}"
+            );
         }
     }
     for other in ["{\"probs\": [x, 0.5, 0.5], \"id\": \"NaN\"}", "{\"id\": \"NaN\", \"probs\": [0.5,"] {
         let problem = send(&service, "application/json", other).await.problem(400);
         assert!(!problem["detail"].as_str().unwrap().contains("Infinity"), "{problem}");
+    }
+}
+
+#[tokio::test]
+async fn several_queries_in_the_wrong_format_are_told_how_to_be_sent() {
+    let service = Service::new().await;
+    service.deploy(&policy()).await;
+    let query = r#"{"probs": [0.98, 0.01, 0.01]}"#;
+    let cases = [
+        (NDJSON, [query, query].concat(), "line 1: there is more after the JSON value: give one query per line"),
+        ("application/json", [query, query].join("\n"), "one per line as application/x-ndjson"),
+    ];
+    for (kind, body, words) in cases {
+        let problem = send(&service, kind, body).await.problem(400);
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.contains(words) && detail.contains("--data-binary"), "{problem}");
+    }
+}
+
+#[tokio::test]
+async fn rounded_probabilities_are_told_from_scores() {
+    let service = Service::new().await;
+    service.deploy(&policy()).await;
+    for (probs, is_rounded) in [("[0.57, 0.42, 0.0]", true), ("[0.9, 0.9, 0.9]", false)] {
+        let problem = send(&service, "application/json", format!("{{\"probs\": {probs}}}")).await.problem(422);
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.contains("not to 1: give softmax outputs"), "{problem}");
+        assert_eq!(detail.contains("within 0.001 of 1: send them unrounded"), is_rounded, "{problem}");
     }
 }
 

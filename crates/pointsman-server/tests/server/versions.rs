@@ -52,6 +52,27 @@ async fn files_that_are_no_routers_are_refused() {
         let problem = service.upload_parts("d", parts).await.problem(422);
         assert_eq!(problem["pointer"], pointer, "{problem}");
     }
+    let table = b"prob_a,prob_b\n0.5,0.5\n";
+    let messages: [(Parts<'_>, &str); 4] = [
+        (&[("router", table), ("task", b"abstain = 0.3")], "this is not a router file"),
+        (&[("policy", table)], "this is not a compiled policy"),
+        (&[("router", b"router.safetensors")], "this is not a router file: with curl, write router=@FILE"),
+        (&[("policy", &damaged)], "damaged"),
+    ];
+    for (parts, words) in messages {
+        let problem = service.upload_parts("d", parts).await.problem(422);
+        assert!(problem["detail"].as_str().unwrap().contains(words), "{words}: {problem}");
+    }
+    let post = async |path: &str, kind: &str, body: &[u8]| {
+        let request = axum::http::Request::post(path).header("content-type", kind);
+        service.send(request.body(body.to_vec().into()).unwrap()).await
+    };
+    let problem = post("/v1/files", "application/octet-stream", table).await.problem(422);
+    assert_eq!(problem["detail"], "this is neither a router file nor a compiled policy");
+    let problem = post("/v1/deployments/d/versions", "application/x-www-form-urlencoded", &policy).await.problem(415);
+    for words in ["multipart/form-data", "-F router=@FILE", "application/json"] {
+        assert!(problem["detail"].as_str().unwrap().contains(words), "{problem}");
+    }
     let unknown = json!({"policy": "00".repeat(32)});
     service.post("/v1/deployments/d/versions", unknown).await.problem(422);
     service.post("/v1/deployments/d/versions", json!({"policy": "short"})).await.problem(422);
