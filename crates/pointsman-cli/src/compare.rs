@@ -15,8 +15,9 @@ use pointsman_table::{Format, Frame, Need, ReadOptions};
 use crate::args::{CapArg, CompareArgs, OwnTable};
 use crate::evaluate::human::truth_in_words;
 use crate::failure::Hint;
+use crate::flags::shell_quoted_text;
 use crate::progress::Progress;
-use crate::render::number::{counted, decimals, fixed, maybe, percent, plain};
+use crate::render::number::{count, counted, decimals, fixed, maybe, percent, plain};
 use crate::render::style::{BAD, BOLD, DIM, GOOD, PLAIN, WARN};
 use crate::render::table::Grid;
 use crate::render::{self, paragraph, warn_all};
@@ -40,7 +41,7 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
     options.classes = loaded.first().map(|router| router.classes().to_vec());
     let frame = input::read_frame(&table, &options)?;
     let own = own_tables(args, &routers, &frame, &table, &options)?;
-    let mut replays = Vec::new();
+    let (mut replays, mut moved) = (Vec::new(), Vec::new());
     {
         let progress = Progress::bar("comparing", (routers.len() * tasks.len()) as u64);
         for ((path, router), own) in routers.iter().zip(&loaded).zip(&own) {
@@ -51,6 +52,9 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
                 let mut replay = replay(router, path, task, file.as_ref(), &held_out, frame)?;
                 if let Some(caps) = task::caps(&caps_on(args, task), task)? {
                     replay = replay.with_caps(caps, &held_out, frame.ids.as_deref())?;
+                }
+                if replays.len().is_multiple_of(tasks.len()) {
+                    moved.extend(moved_traffic(&replay, router, path, &held_out)?);
                 }
                 replays.push((name, replay));
                 progress.step();
@@ -69,7 +73,23 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
     let tables = own.iter().map(|own| own.as_ref().map_or(&frame.table, |(_, own)| &own.table));
     let seen = loaded.iter().zip(tables).map(|(router, table)| router.calibration_rows_in(table)).max().unwrap_or(0);
     warn_all(pointsman_report::calibration_rows_in_words(seen, frame.table.rows()));
-    if args.json { json::print_with_warnings(&found) } else { Ok(print(&found)?) }
+    warn_all(moved);
+    if args.json { json::print_with_warnings(&found) } else { Ok(print(&found, seen)?) }
+}
+
+/// A warning that a router gets other predictions than those it was calibrated on; `None` if they are alike.
+fn moved_traffic(replay: &Replay, router: &Router, path: &Path, table: &Table) -> anyhow::Result<Option<String>> {
+    let shift = replay.traffic(router, table)?.compare();
+    let router =
+        path.file_stem().map_or_else(|| path.display().to_string(), |stem| stem.to_string_lossy().into_owned());
+    Ok(words::policy::traffic(&shift).map(|moved| {
+        format!(
+            "{}: {moved}; if this router is for another version of the model, give that version's predictions of the same items, \
+             --table {}=FILE",
+            path.display(),
+            shell_quoted_text(&router)
+        )
+    }))
 }
 
 /// The files by kind: task files have the extension `.toml`; of the others the last is the table, and those before it are routers.
@@ -99,7 +119,8 @@ impl Files {
         }
         if input::has_router_extension(&table) {
             bail!(
-                "the table is missing: the last file, {}, is a router; pointsman compare OLD NEW TABLE --route 0.05",
+                "the table is missing: the last file, {}, is a router; pointsman compare OLD NEW TABLE --route 0.05, and \
+                 --table NEW=FILE for a router with a table of its own",
                 table.display()
             );
         }
@@ -169,13 +190,16 @@ fn own_tables(
         if own[place].is_some() {
             bail!("--table {router}={}: this router has a table already", path.display());
         }
-        let frame = in_row_order(input::read_frame(path, options)?, path, common, file)?;
+        // The items are the same, so that their labels need not be given again.
+        let options = ReadOptions { need: Need::VotesIfAny, ..options.clone() };
+        let frame = in_row_order(input::read_frame(path, &options)?, path, common, file)?;
         own[place] = Some((path.clone(), frame));
     }
     Ok(own)
 }
 
-/// A table with its rows in the order of those of `common`, matched by id. It must have the same items, weights and labels.
+/// A table with its rows in the order of those of `common`, matched by id, and with its labels if it has none. It must have the same items
+/// and weights, and no other labels.
 fn in_row_order(mut own: Frame, path: &Path, common: &Frame, file: &Path) -> anyhow::Result<Frame> {
     let [path, file] = [path, file].map(Path::display);
     let (Some(ids), Some(wanted)) = (&own.ids, &common.ids) else {
@@ -199,7 +223,11 @@ fn in_row_order(mut own: Frame, path: &Path, common: &Frame, file: &Path) -> any
     own.table = own.table.in_row_order(&rows);
     own.rows = rows.iter().map(|&row| own.rows[row as usize]).collect();
     own.ids = Some(wanted.clone());
-    let in_order = own.table.in_order_of(common.table.classes()).map_err(|error| anyhow!("{path}: {error}"))?;
+    let mut in_order = own.table.in_order_of(common.table.classes()).map_err(|error| anyhow!("{path}: {error}"))?;
+    if !in_order.has_votes() && in_order.truth(0).is_none() {
+        in_order = with_labels_of(in_order, &common.table)?;
+        own.table = in_order.clone();
+    }
     let item = |table: &Table, row: usize| (table.votes(row).map(|votes| votes.counts().to_vec()), table.weight(row));
     if let Some(row) = (0..in_order.rows()).find(|&row| item(&in_order, row) != item(&common.table, row)) {
         bail!(
@@ -209,6 +237,19 @@ fn in_row_order(mut own: Frame, path: &Path, common: &Frame, file: &Path) -> any
         );
     }
     Ok(own)
+}
+
+/// The table with the votes and the truth of another one, which has the same rows and classes.
+fn with_labels_of(mut table: Table, labelled: &Table) -> anyhow::Result<Table> {
+    let rows = || 0..labelled.rows();
+    if labelled.has_votes() {
+        let votes = rows().filter_map(|row| labelled.votes(row)).flat_map(|votes| votes.counts().to_vec());
+        table = table.with_votes(votes.collect())?;
+    }
+    if labelled.truth(0).is_some() {
+        table = table.with_truth(rows().filter_map(|row| labelled.truth(row)).flatten().copied().collect())?;
+    }
+    Ok(table)
 }
 
 fn replay(
@@ -259,10 +300,14 @@ fn place_of(wanted: &str, names: &[impl AsRef<str>]) -> Option<usize> {
     None
 }
 
-fn print(found: &Comparison) -> io::Result<()> {
+/// Prints a comparison; `seen` of the rows are calibration rows.
+fn print(found: &Comparison, seen: usize) -> io::Result<()> {
     let mut out = io::BufWriter::new(render::stdout());
     let policies = counted(found.policies.len(), "policy", "policies");
-    let rows = counted(found.rows, "held-out row", "held-out rows");
+    let rows = match seen {
+        0 => counted(found.rows, "held-out row", "held-out rows"),
+        seen => format!("{}, {} of them calibration rows", counted(found.rows, "row", "rows"), count(seen)),
+    };
     let truth = truth_in_words(found.truth);
     paragraph(&mut out, 0, &format!("{BOLD}{policies}{BOLD:#} on {rows}; truth is {truth}"))?;
     writeln!(out)?;

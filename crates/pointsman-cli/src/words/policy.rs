@@ -195,13 +195,21 @@ pub(crate) fn limit_missed(policy: &Policy, traffic: &Traffic, shares: &Named<f6
 pub(crate) fn traffic(traffic: &TrafficShift) -> Option<String> {
     let share = traffic.shares.first()?;
     let (now, before, cell) = (percent(share.share), percent(share.calibration), share.cell);
+    // A forest is compared by bins of confidence, which are not its cells.
+    let is_bin = share.name.starts_with("confidence");
     let what = match share.confidence {
-        None if share.feature.is_some() => {
+        None if share.feature.is_some() || is_bin => {
             format!("{now} of these rows have {}, {before} of the calibration rows had", share.name)
         }
         None => {
             format!("{now} of these rows are in cell {cell} ({}), {before} of the calibration rows were", share.name)
         }
+        Some([low, high]) if is_bin => format!(
+            "{now} of these rows with {} have a confidence from {} to {}, {before} of the calibration rows there had",
+            share.name,
+            short(low),
+            short(high)
+        ),
         Some([low, high]) => format!(
             "{now} of these rows in cell {cell} ({}) have a confidence from {} to {}, {before} of the calibration rows there had",
             share.name,

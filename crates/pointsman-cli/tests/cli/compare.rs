@@ -223,7 +223,22 @@ fn routers_of_two_models_are_compared_on_a_table_each() {
     let difference = found["policies"][1]["difference"]["estimate"].as_f64().unwrap();
     assert!((difference - (second - first)).abs() < 1e-12 && difference != 0.0, "{difference}");
 
+    // The labels may be left out.
     let text = new.to_csv();
+    let unlabelled: Vec<String> = text
+        .lines()
+        .map(|line| {
+            let values: Vec<&str> = line.split(',').collect();
+            [&values[..4], &values[7..]].concat().join(",")
+        })
+        .collect();
+    fs::write(path.join("unlabelled.csv"), unlabelled.join("\n")).unwrap();
+    let again = line(path, &format!("{compare} --table fine=unlabelled.csv --json")).ok().json();
+    assert_eq!(again["policies"], found["policies"]);
+    // The predictions of the other model are noticed.
+    let forgotten = line(path, &format!("{compare} --json").replace("old.csv", "new.csv")).ok();
+    assert!(forgotten.stderr.contains("router.safetensors: traffic has moved"), "{forgotten:?}");
+    assert!(forgotten.stderr.contains("--table router=FILE"), "{forgotten:?}");
     let without_last = text.trim_end().rsplit_once('\n').unwrap().0;
     fs::write(path.join("fewer.csv"), without_last).unwrap();
     fs::write(path.join("without.csv"), text.replacen("id,", "name,", 1)).unwrap();
