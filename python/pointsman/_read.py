@@ -60,8 +60,8 @@ def read(
     columns:
         Other names for columns, as in ``{"probs": "p_", "votes": "v_", "id": "uid"}``. The columns of annotations are ``id`` (or ``item``
         if the table has another name for it), ``label``, ``annotator`` and ``date``, by which the labels of an item are sorted.
-        Predictions by several whole names, one per class; features are given by a prefix or by one or several
-        whole names: ``{"features": ["words", "age"]}``.
+        Predictions by several whole names, one per class, and labels by several, one label per column; features are given by a
+        prefix or by one or several whole names: ``{"features": ["words", "age"]}``.
     format:
         ``"csv"``, ``"tsv"``, ``"jsonl"``, ``"parquet"``, ``"arrow"`` or ``"npz"``; by default that of the file extension.
     delimiter:

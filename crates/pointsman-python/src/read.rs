@@ -144,6 +144,12 @@ fn notes(frame: &Frame) -> Vec<String> {
              answered, columns={{'oracles': 'oracle_'}}"
         )
     }));
+    notes.extend(frame.decided_labels.iter().map(|column| {
+        format!(
+            "the column {column} was read as one more independent label of each item: if it is a majority vote or a decision made from the \
+             others, it hides noise; name the others, as in columns={{'labels': ['label_1', 'label_2']}}"
+        )
+    }));
     if let Some(RepeatedIds { ids, rows, .. }) = frame.repeated_ids() {
         notes.push(format!("ids that several rows have: {} in {rows} rows ({})", ids.count, few(&ids)));
     }

@@ -46,6 +46,11 @@ pub struct Frame {
     pub unused_text: Vec<String>,
     /// Whether some labels are numbers of classes, the first class having the number 0.
     pub has_numbers_as_labels: bool,
+    /// The columns of one label each, if labels were read from such columns.
+    pub label_columns: Vec<String>,
+    /// Those of [`Self::label_columns`] that were read by a prefix and may hold a majority vote or another decision made from the others:
+    /// `label_final` beside `label_1`, `label_2` and `label_3`. They count as labels.
+    pub decided_labels: Vec<String>,
     /// Columns under the prefix of other models that hold numbers of classes. They may be a version or seconds as well, so they are read as
     /// answers only if [`ReadOptions::columns`](crate::ReadOptions::columns) names the prefix.
     pub unread_answers: Vec<String>,
@@ -271,9 +276,9 @@ impl Frame {
             }
         }
         self.reordered.extend(other.reordered);
-        let is_new = |column: &String| !self.unread_answers.contains(column);
-        let unread: Vec<String> = other.unread_answers.into_iter().filter(is_new).collect();
-        self.unread_answers.extend(unread);
+        add_new(&mut self.label_columns, other.label_columns);
+        add_new(&mut self.decided_labels, other.decided_labels);
+        add_new(&mut self.unread_answers, other.unread_answers);
         for (column, rows) in other.without_answers {
             match self.without_answers.iter_mut().find(|(own, _)| *own == column) {
                 Some((_, own)) => *own += rows,
@@ -282,6 +287,15 @@ impl Frame {
         }
         self.files.extend(other.files.into_iter().map(|(first, file)| (first + rows, file)));
         Ok(())
+    }
+}
+
+/// Adds the names that are not there yet.
+fn add_new(names: &mut Vec<String>, more: Vec<String>) {
+    for name in more {
+        if !names.contains(&name) {
+            names.push(name);
+        }
     }
 }
 

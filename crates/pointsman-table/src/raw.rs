@@ -161,6 +161,8 @@ impl RawRows {
             unused_numeric: Vec::new(),
             unused_text: Vec::new(),
             has_numbers_as_labels: false,
+            label_columns: layout.label_columns(),
+            decided_labels: layout.decided_labels.clone(),
             unread_answers: layout.unread_answers.clone(),
             without_answers: Vec::new(),
             names: layout.names.clone(),

@@ -25,8 +25,8 @@ pub(crate) struct TableArgs {
     pub(crate) delimiter: Option<Delimiter>,
     /// Other names for columns, as in probs=p_,votes=v_,id=uid. Keys: probs, votes, labels, features, oracles, truth, id, weight,
     /// classes; item (its ids), label, annotator and date in --annotations. Features and probs are named by a prefix, or by full names
-    /// with one entry each: features=words,features=age. labels=label_ reads one label per column with this prefix; oracles=NAME also
-    /// one column of class names. May be given several times
+    /// with one entry each: features=words,features=age. labels=label_ reads one label per column with this prefix, or name
+    /// these columns with one entry each; oracles=NAME also one column of class names. May be given several times
     #[arg(long, value_name = "KEY=NAME,…")]
     pub(crate) columns: Vec<Columns>,
     /// Divide probabilities that do not sum to one by their sum, for rounded numbers and percentages; the sums are reported

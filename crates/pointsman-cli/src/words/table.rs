@@ -23,6 +23,9 @@ pub(crate) fn reading(frame: &Frame) -> Vec<String> {
     if frame.has_numbers_as_labels {
         sentences.push(numbers_as_labels(frame.table.classes()));
     }
+    if !frame.decided_labels.is_empty() {
+        sentences.push(decided_labels(&frame.decided_labels, &frame.label_columns));
+    }
     if let Some(joined) = &frame.joined {
         sentences.extend(frame.taken_id.as_ref().map(|column| taken_id(column)));
         sentences.extend(join(joined));
@@ -63,6 +66,36 @@ fn numbers_as_labels(classes: &[String]) -> String {
         "labels 0 to {last} were read as numbers of the classes, from 0: {}{more}",
         named.collect::<Vec<_>>().join(", ")
     )
+}
+
+/// That columns read as labels may hold decisions made from the other labels, and how these columns are left out.
+fn decided_labels(decided: &[String], columns: &[String]) -> String {
+    /// The largest number of columns named one by one.
+    const MAX_NAMED: usize = 20;
+    let (subject, condition, them) = match decided {
+        [only] => (
+            format!("the column {only} is read as one more independent label of each item"),
+            "it is a majority vote or a decision made from the others, it hides noise",
+            "it",
+        ),
+        several => (
+            format!("the columns {} are read as further independent labels of each item", several.join(", ")),
+            "they are majority votes or decisions made from the others, they hide noise",
+            "them",
+        ),
+    };
+    let others: Vec<&str> = columns.iter().filter(|column| !decided.contains(column)).map(String::as_str).collect();
+    // A single name would be a prefix, and commas separate the entries of the flag.
+    let can_be_named = (2..=MAX_NAMED).contains(&others.len()) && !others.iter().any(|name| name.contains([',', '\'']));
+    let remedy = match can_be_named {
+        true => format!(
+            "leave {them} out by naming the others, --columns {} (in Python columns={{'labels': ['{}']}})",
+            shell_quoted_text(&format!("labels={}", others.join(",labels="))),
+            others.join("', '")
+        ),
+        false => format!("drop {them}, or give {them} a name that does not begin as those of the others do"),
+    };
+    format!("{subject}; if {condition}: {remedy}")
 }
 
 /// That rows without another model's answer were left out, and what the others stand for.

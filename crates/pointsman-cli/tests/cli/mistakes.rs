@@ -378,6 +378,21 @@ fn columns_of_labels_beside_annotations_are_refused_as_such() {
 }
 
 #[test]
+fn a_column_of_final_labels_is_pointed_out() {
+    let folder = workshop();
+    let path = folder.path();
+    let rows = "1,0,a,a,b,a\n0.4,0.6,b,a,b,b\n0,1,b,b,b,b\n";
+    fs::write(path.join("sheet.csv"), format!("prob_a,prob_b,label_1,label_2,label_3,label_final\n{rows}")).unwrap();
+    let calibrate = "calibrate sheet.csv --partition pooled --columns";
+    let text = warnings(path, &format!("{calibrate} labels=label_ -o all.safetensors"));
+    let names = "labels=label_1,labels=label_2,labels=label_3";
+    assert!(text.contains("the column label_final is read as one more independent label of each item"), "{text}");
+    assert!(text.contains(&format!("--columns {names} (in Python columns={{'labels': ['label_1', ")), "{text}");
+    let text = warnings(path, &format!("{calibrate} {names} -o named.safetensors"));
+    assert!(!text.contains("independent label of each item"), "{text}");
+}
+
+#[test]
 fn actions_can_be_switched_off_and_the_next_step_says_what_it_leaves_out() {
     let folder = workshop();
     let path = folder.path();

@@ -5,8 +5,12 @@ use std::collections::HashSet;
 use super::messages::{columns_flag, where_flag};
 use super::{ColumnGroup, Field, FieldPath, FilterField, Hints, LabelFields, Layout, Location, Shape};
 use crate::error::{Error, Result, listed, shown};
-use crate::options::{Columns, Filter, Need, ReadOptions, Role};
+use crate::options::{Columns, Filter, Need, ReadOptions, Role, SEPARATORS};
 use crate::suggest::seems_to_be_id;
+
+/// What columns are called, behind the prefix of labels, that hold a decision made from the labels.
+const DECISIONS: [&str; 9] =
+    ["final", "majority", "gold", "consensus", "adjudicated", "aggregate", "aggregated", "agreed", "mode"];
 
 pub(super) struct Finder<'a> {
     pub(super) file: &'a str,
@@ -38,10 +42,12 @@ impl Finder<'_> {
         let weight = if is_labelled { self.scalar(&columns.weight)? } else { None };
         let weight = weight
             .map(|field| self.new_group(vec![String::new()], Location::Wide(vec![field]), columns.weight.clone()));
+        let decided_labels = self.decided_labels(labels.as_ref());
         let mut layout = Layout {
             probs,
             votes,
             labels,
+            decided_labels,
             first_labels: options.first_labels.map_or(usize::MAX, |n| n.get() as usize),
             truth,
             features,
@@ -226,9 +232,12 @@ impl Finder<'_> {
         self.fields.iter().any(|field| is_votes(&field.name))
     }
 
-    /// The field that lists labels, or the columns of one label each whose prefix the user gave. A single value under the name of the list
-    /// is something else, often the item's reference label.
+    /// The field that lists labels, or the columns of one label each whose prefix or names the user gave. A single value under the name of
+    /// the list is something else, often the item's reference label.
     fn labels(&self) -> Result<Option<LabelFields>> {
+        if let Some(names) = self.columns.columns_of_labels() {
+            return self.labels_by_name(names);
+        }
         let list = self.named(&self.columns.labels)?.filter(|&i| matches!(self.fields[i].shape, Shape::List(_)));
         if let Some(list) = list {
             return Ok(Some(LabelFields::List(list)));
@@ -237,6 +246,39 @@ impl Finder<'_> {
             |&i: &usize| self.fields[i].shape == Shape::Scalar && self.columns.is_label(&self.fields[i].name);
         let columns: Vec<usize> = (0..self.fields.len()).filter(is_label).collect();
         Ok((!columns.is_empty()).then_some(LabelFields::Columns(columns)))
+    }
+
+    /// The columns of one label each that the user named, in the order of these names: all of them, or none.
+    fn labels_by_name(&self, names: &[String]) -> Result<Option<LabelFields>> {
+        let fields: Vec<Option<usize>> = names.iter().map(|name| self.scalar(name)).collect::<Result<_>>()?;
+        let columns: Vec<usize> = fields.iter().copied().flatten().collect();
+        match fields.iter().position(Option::is_none) {
+            Some(missing) if !columns.is_empty() => Err(self.error(format!(
+                "no column named by labels={}: if labels are given more than once, each is the name of one column with one label per row; \
+                 columns found: {}",
+                names[missing],
+                self.found()
+            ))),
+            _ => Ok((!columns.is_empty()).then_some(LabelFields::Columns(columns))),
+        }
+    }
+
+    /// The columns read by the prefix of labels that may hold a decision made from the others: they are called so, or most of the others
+    /// are numbered.
+    fn decided_labels(&self, labels: Option<&LabelFields>) -> Vec<String> {
+        let Some(LabelFields::Columns(fields)) = labels else { return Vec::new() };
+        if self.columns.columns_of_labels().is_some() {
+            return Vec::new();
+        }
+        let names: Vec<&str> = fields.iter().map(|&field| self.fields[field].name.as_str()).collect();
+        let is_numbered = |name: &str| name.ends_with(|c: char| c.is_ascii_digit());
+        let are_mostly_numbered = 2 * names.iter().filter(|name| is_numbered(name)).count() > names.len();
+        let is_decision = |name: &str| {
+            let rest = name.strip_prefix(&self.columns.labels).unwrap_or_default();
+            let word = rest.trim_start_matches(SEPARATORS).to_lowercase();
+            DECISIONS.contains(&word.as_str()) || are_mostly_numbered && !is_numbered(name)
+        };
+        names.into_iter().filter(|name| is_decision(name)).map(str::to_owned).collect()
     }
 
     pub(super) fn scalar(&self, name: &str) -> Result<Option<usize>> {

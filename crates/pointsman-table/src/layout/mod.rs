@@ -185,6 +185,8 @@ pub(crate) struct Layout {
     pub(crate) votes: Option<ColumnGroup>,
     /// The fields of the annotators' labels, if votes are given that way.
     pub(crate) labels: Option<LabelFields>,
+    /// Columns of one label each that may hold a decision made from the others, such as a majority vote.
+    pub(crate) decided_labels: Vec<String>,
     /// The number of labels of a row that count, from the first.
     pub(crate) first_labels: usize,
     pub(crate) truth: Option<ColumnGroup>,
@@ -256,6 +258,14 @@ impl Layout {
     pub(crate) fn fields_of_values(&self) -> impl Iterator<Item = usize> {
         let groups = self.groups().flat_map(|group| group.fields().iter().copied());
         groups.chain(self.labels.iter().flat_map(LabelFields::fields).copied()).chain(self.id)
+    }
+
+    /// The columns of one label each.
+    pub(crate) fn label_columns(&self) -> Vec<String> {
+        match &self.labels {
+            Some(LabelFields::Columns(fields)) => fields.iter().map(|&field| self.names[field].clone()).collect(),
+            Some(LabelFields::List(_)) | None => Vec::new(),
+        }
     }
 
     /// The top-level fields that are read, in order, each once.

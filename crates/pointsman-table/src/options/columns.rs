@@ -43,7 +43,7 @@ impl Name {
 /// |---|---|---|
 /// | `probs`, which may be given once per class | `prob_`, or the name of one column each | `probs` |
 /// | `votes` | `votes_` | `votes` |
-/// | `labels` | a prefix given for columns of one label each | `labels` |
+/// | `labels`, which may be given once per column | a prefix given for columns of one label each, or the name of one column each | `labels` |
 /// | `features`, which may be given several times | `x_`, or the name of one column | `features` |
 /// | `oracles` | `oracle_`, or the name of one column of classes | `oracles` |
 /// | `truth` | `true_` | `truth` |
@@ -75,6 +75,8 @@ pub struct Columns {
     pub(crate) feature_names: Vec<String>,
     /// The names given for predictions: one is a prefix, several are whole columns. If empty, the usual prefix.
     prob_names: Vec<String>,
+    /// The names given for labels: one is a list or a prefix, several are whole columns of one label each.
+    label_names: Vec<String>,
     /// The keys that the user gave: their columns must be there.
     pub(crate) named: Vec<&'static str>,
 }
@@ -99,6 +101,7 @@ impl Default for Columns {
             item: None,
             feature_names: Vec::new(),
             prob_names: Vec::new(),
+            label_names: Vec::new(),
             named: Vec::new(),
         }
     }
@@ -141,7 +144,12 @@ impl Columns {
         (self.prob_names.len() > 1).then_some(&self.prob_names)
     }
 
-    /// The same with another name for a key such as `probs`. Predictions and features may have several names.
+    /// The columns of one label each, if they were given by their whole names.
+    pub(crate) fn columns_of_labels(&self) -> Option<&[String]> {
+        (self.label_names.len() > 1).then_some(&self.label_names)
+    }
+
+    /// The same with another name for a key such as `probs`. Predictions, labels and features may have several names.
     ///
     /// # Errors
     /// If the key is unknown, or its name is empty or was given before.
@@ -159,6 +167,7 @@ impl Columns {
         let several = match role {
             Some(Role::Features) => Some(&mut self.feature_names),
             Some(Role::Probs) => Some(&mut self.prob_names),
+            None if key == "labels" => Some(&mut self.label_names),
             _ => None,
         };
         let is_first = !self.named.contains(&key);
@@ -231,8 +240,12 @@ impl Columns {
         self.has_role(column, true, classes) && column != self.field(Role::Oracles) && !self.is_label(column)
     }
 
-    /// Whether a column of single values holds one label per row: its name is the prefix that the user gave for labels, and more.
+    /// Whether a column of single values holds one label per row: its name is one of several that the user gave for labels, or the prefix
+    /// that the user gave, and more.
     pub(crate) fn is_label(&self, column: &str) -> bool {
+        if let Some(names) = self.columns_of_labels() {
+            return names.iter().any(|name| name == column);
+        }
         self.has_name("labels")
             && column.strip_prefix(&self.labels).is_some_and(|rest| begins_a_name(&self.labels, rest))
     }
@@ -258,10 +271,11 @@ impl fmt::Display for Columns {
         for (place, key) in self.named.iter().enumerate() {
             let features = self.feature_names.join(",features=");
             let predictions = self.prob_names.join(",probs=");
+            let labels = self.label_names.join(",labels=");
             let name = match *key {
                 "features" => &features,
                 "probs" => &predictions,
-                "labels" => &self.labels,
+                "labels" => &labels,
                 "id" => &self.id,
                 "weight" => &self.weight,
                 "label" => &self.label,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
 use parquet::basic::Compression;
-use pointsman_table::{Need, ReadOptions, read_frame};
+use pointsman_table::{Columns, Need, ReadOptions, read_frame};
 
 use crate::support::{self, Folder};
 
@@ -216,6 +216,56 @@ fn labels_may_be_one_per_column() {
     let empty = folder.file("c.csv", "prob_a,prob_b,label_1,label_2\n1,0,b,\n0,1,,\n");
     let error = read_frame(&empty, &options("labels=label_", &[])).unwrap_err().to_string();
     assert!(error.contains("row 2 (line 3), column label_1, label_2"), "{error}");
+}
+
+#[test]
+fn columns_of_labels_may_be_named_one_by_one() {
+    let folder = Folder::new();
+    let csv = folder.file("a.csv", "prob_a,prob_b,label_1,label_2,label_final\n1,0,b,a,a\n0,1,,b,b\n");
+    let jsonl = "{\"probs\":{\"a\":1,\"b\":0},\"label_1\":\"b\",\"label_2\":\"a\",\"label_final\":\"a\"}\n\
+                 {\"probs\":{\"a\":0,\"b\":1},\"label_1\":null,\"label_2\":\"b\",\"label_final\":\"b\"}\n";
+    let jsonl = folder.file("a.jsonl", jsonl);
+    let names = "labels=label_2,labels=label_1";
+    for path in [&csv, &jsonl] {
+        let counts = |options: &ReadOptions| {
+            let table = read_frame(path, options).unwrap().table;
+            [0, 1].map(|row| table.votes(row).unwrap().counts().to_vec())
+        };
+        assert_eq!(counts(&options(names, &[])), [vec![1, 1], vec![0, 1]], "{}", path.display());
+        // The first label is that of the column named first.
+        let first = ReadOptions { first_labels: NonZero::new(1), ..options(names, &[]) };
+        assert_eq!(counts(&first), [vec![1, 0], vec![0, 1]], "{}", path.display());
+    }
+    assert_eq!(names.parse::<Columns>().unwrap().to_string(), names);
+    let error = read_frame(&csv, &options("labels=label_1,labels=label_9", &[])).unwrap_err().to_string();
+    assert!(error.contains("no column named by labels=label_9") && error.contains("columns found: prob_a"), "{error}");
+    let error = "labels=label_1,labels=label_1".parse::<Columns>().unwrap_err().to_string();
+    assert!(error.contains("labels is given twice"), "{error}");
+}
+
+#[test]
+fn columns_of_labels_that_may_be_decisions_are_listed() {
+    let folder = Folder::new();
+    let decided = |names: &str, columns: &str| {
+        let labels = vec!["a"; names.split(',').count()].join(",");
+        let path = folder.file("a.csv", format!("prob_a,prob_b,{names}\n1,0,{labels}\n"));
+        let frame = read_frame(&path, &options(columns, &[])).unwrap();
+        (frame.label_columns.join(","), frame.decided_labels.join(","))
+    };
+    for (names, expected) in [
+        ("label_1,label_2,label_3,label_final", "label_final"),
+        ("label_1,label_2,label_vote", "label_vote"),
+        ("label_ann,label_bob,label_Majority", "label_Majority"),
+        ("label_1,label_gold", "label_gold"),
+        ("label_1,label_2,label_3", ""),
+        ("label_ann,label_bob", ""),
+        ("label_1,label_ann", ""),
+    ] {
+        assert_eq!(decided(names, "labels=label_"), (names.to_owned(), expected.to_owned()));
+    }
+    // A column that is named is meant.
+    let named = decided("label_1,label_final", "labels=label_1,labels=label_final");
+    assert_eq!(named, ("label_1,label_final".to_owned(), String::new()));
 }
 
 #[test]
