@@ -48,18 +48,36 @@ fn folds_within_cells(router: &Router, round: u64) -> Vec<u32> {
     fold_of_row
 }
 
+/// The folds of a router's rows, one assignment per round, and its rows by confidence. They do not depend on the rows that are left out.
+pub(super) struct RowFolds {
+    fold_of_row: Vec<Vec<u32>>,
+    by_confidence: Vec<Vec<u32>>,
+}
+
+impl RowFolds {
+    pub(super) fn new(router: &Router) -> Self {
+        let rounds = 0..round_count(router.rows().rows()) as u64;
+        let fold_of_row = rounds.map(|round| folds_within_cells(router, round)).collect();
+        Self { fold_of_row, by_confidence: router.rows_by_confidence() }
+    }
+}
+
 impl HeldOut {
     /// Cross-fits the rows of a router with cells, except those in `left_out`. `fall_backs` says whether queries may fall back, so that
     /// fall-backs are evaluated as well; `losses` are those of all rows.
-    pub(super) fn in_folds(valuation: Valuation<'_>, fall_backs: bool, losses: &LabelLosses, left_out: &[u32]) -> Self {
-        let router = valuation.router;
-        let rounds = round_count(router.rows().rows());
-        let by_confidence = router.rows_by_confidence();
+    pub(super) fn in_folds(
+        valuation: Valuation<'_>,
+        folds: &RowFolds,
+        fall_backs: bool,
+        losses: &LabelLosses,
+        left_out: &[u32],
+    ) -> Self {
+        let (router, rounds) = (valuation.router, folds.fold_of_row.len());
         let split = |round: usize| {
-            let mut fold_of_row = folds_within_cells(router, round as u64);
+            let mut fold_of_row = folds.fold_of_row[round].clone();
             left_out.iter().for_each(|&row| fold_of_row[row as usize] = NO_FOLD);
             let first_fold = (round * FOLDS) as u32;
-            Split { valuation, first_fold, fold_of_row, by_confidence: &by_confidence, fall_backs }
+            Split { valuation, first_fold, fold_of_row, by_confidence: &folds.by_confidence, fall_backs }
         };
         let splits: Vec<Split<'_>> = (0..rounds).map(split).collect();
         let parts: Vec<Vec<Part>> = (0..rounds * FOLDS)

@@ -8,7 +8,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::cutoff::Unit;
-use super::folds::FOLDS;
+use super::folds::{FOLDS, RowFolds};
+use super::out_of_bag::folds_of_rows;
 use super::{Calibration, Policy};
 use crate::estimate::{Decomposition, GroupLosses, Imputation, LabelLosses, LossTable, Valuation};
 use crate::router::label_free;
@@ -187,9 +188,13 @@ impl Policy {
         // Computed outside the lock: a rayon thread that waits may steal a task that waits for the same lock.
         let found = match (self.valuation(), &estimates.leaves) {
             (None, _) => HeldOut::new(self.cells.count(), estimates.other_oracles.count(), None),
-            (Some(valuation), Some(leaves)) => leaves.held_out(valuation, &label_losses(valuation), &[], usize::MAX),
+            (Some(valuation), Some(leaves)) => {
+                let folds = folds_of_rows(valuation.router);
+                leaves.held_out(valuation, &folds, &label_losses(valuation), &[], usize::MAX)
+            }
             (Some(valuation), None) => {
-                HeldOut::in_folds(valuation, !estimates.empty.is_empty(), &label_losses(valuation), &[])
+                let (folds, fall_backs) = (RowFolds::new(valuation.router), !estimates.empty.is_empty());
+                HeldOut::in_folds(valuation, &folds, fall_backs, &label_losses(valuation), &[])
             }
         };
         estimates.held_out.get_or_init(|| found)
@@ -252,11 +257,20 @@ impl Policy {
                 (label_free::order_of_table(valuation.router.rows(), JACKKNIFE_SEED), label_losses(valuation));
             let group =
                 |first: usize| order.iter().copied().skip(first).step_by(JACKKNIFE_GROUPS).collect::<Vec<u32>>();
-            let without = |deleted: &[u32]| match &estimates.leaves {
-                Some(leaves) => leaves.held_out(valuation, &losses, deleted, MAX_JACKKNIFE_TREES),
-                None => HeldOut::in_folds(valuation, false, &losses, deleted),
-            };
-            (0..JACKKNIFE_GROUPS).map(|first| without(&group(first))).collect()
+            let groups = (0..JACKKNIFE_GROUPS).map(group);
+            // Folds are the same whatever group is deleted.
+            match &estimates.leaves {
+                Some(leaves) => {
+                    let folds = folds_of_rows(valuation.router);
+                    let without =
+                        |deleted: Vec<u32>| leaves.held_out(valuation, &folds, &losses, &deleted, MAX_JACKKNIFE_TREES);
+                    groups.map(without).collect()
+                }
+                None => {
+                    let folds = RowFolds::new(valuation.router);
+                    groups.map(|deleted| HeldOut::in_folds(valuation, &folds, false, &losses, &deleted)).collect()
+                }
+            }
         } else {
             Vec::new()
         };

@@ -17,7 +17,7 @@ use crate::estimate::{BorrowedLosses, GroupLosses, LabelLosses, LeafBuffers, Lea
 use crate::parallel::prelude::*;
 use crate::partition::CellId;
 use crate::partition::forest::LeafStatistics;
-use crate::router::label_free;
+use crate::router::{Router, label_free};
 use crate::task::Named;
 
 /// Folds of the rows, the same in all trees: a row is valued by leaves without its fold.
@@ -87,12 +87,18 @@ impl TreeSums {
     }
 }
 
+/// The fold of each row of a router.
+pub(super) fn folds_of_rows(router: &Router) -> Vec<u32> {
+    label_free::folds(router.rows(), FOLDS, FOLD_SEED)
+}
+
 impl LeafLosses {
     /// The calibration rows except those in `excluded`, each decided by the trees for which it is out of bag, of the first `trees`; rows in the
-    /// sample of all of these are left out. `losses` are those of all rows.
+    /// sample of all of these are left out. `folds` are those of [`folds_of_rows`], and `losses` those of all rows.
     pub(super) fn held_out(
         &self,
         valuation: Valuation<'_>,
+        folds: &[u32],
         losses: &LabelLosses,
         excluded: &[u32],
         trees: usize,
@@ -102,7 +108,7 @@ impl LeafLosses {
         let Some(statistics) = router.leaves() else {
             return HeldOut::new(router.cells().count(), leaves.other_oracles(), None);
         };
-        let mut fold_of_row = label_free::folds(router.rows(), FOLDS, FOLD_SEED);
+        let mut fold_of_row = folds.to_vec();
         excluded.iter().for_each(|&row| fold_of_row[row as usize] = NO_FOLD);
         let trees = trees.min(self.forest.trees().count());
         let (valued, expected) = self.out_of_bag_losses(&leaves, statistics, &fold_of_row, trees);
