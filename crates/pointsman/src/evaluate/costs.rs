@@ -111,8 +111,10 @@ impl Replay {
         let loss = |row: usize, by: Basis| taken.cost(row, by) - taken.action(row).mean(price);
         // The price of a cap is what a query saves there less the price of the route, so that both together are what it saves of the loss.
         let saved = |row: usize| {
-            let is_full = |action: usize| f64::from(u8::from(taken.price_of_cap_on(action) != 0.0));
-            taken.price_of_cap(row) + taken.action(row).mean(|action| is_full(action) * price(action))
+            taken.action(row).mean(|action| match taken.price_of_cap_on(row, action) {
+                0.0 => 0.0,
+                price_of_cap => price_of_cap + price(action) * taken.weight_of_displaced(row),
+            })
         };
         let with_saved = |row: usize, by: Basis| loss(row, by) + saved(row);
         let corrected = (!self.truth_known && self.is_correctable()).then(|| self.each_row(&loss));

@@ -164,7 +164,7 @@ impl Replay {
         let is_full = |rule: &Parts| share.is_some_and(|share| self.mean(&|row| routed(rule, row)).mean > share - 1e-9);
         let (own_is_full, others_are_full) = (is_full(&own), others.iter().map(is_full).collect::<Vec<bool>>());
         let price = |rule: &Parts, row: usize, is_full: bool| {
-            if is_full { mean(rule, row, &|action| taken.price_of_cap_on(action)) } else { 0.0 }
+            if is_full { mean(rule, row, &|action| taken.price_of_cap_on(row, action)) } else { 0.0 }
         };
         let prices = (0..rows).map(|row| {
             let is_full = others_are_full[self.folds[row] as usize];

@@ -15,6 +15,8 @@ pub(super) struct TakenActions<'a> {
     caps: Option<(Caps, Vec<CapUse>)>,
     /// What one more row under the cap on each action would save, at the task's own prices; empty if no cap is exceeded without them.
     prices: Vec<f64>,
+    /// The mean weight of the rows.
+    mean_weight: f64,
 }
 
 impl Replay {
@@ -28,7 +30,8 @@ impl Replay {
         let savings = caps.savings(policy, &capped.uses);
         caps.actions().zip(savings).for_each(|(action, saving)| prices[action] = saving);
         let taken = capped.taken.into_iter().map(|(known, action)| (known, MixedAction::always(action))).collect();
-        TakenActions { replay: self, policy, taken, by_row: true, caps: Some((caps, capped.uses)), prices }
+        let mean_weight = sum(self.weights.iter().copied()) / self.weights.len() as f64;
+        TakenActions { replay: self, policy, taken, by_row: true, caps: Some((caps, capped.uses)), prices, mean_weight }
     }
 
     pub(super) fn taken_actions_without_caps<'a>(&'a self, policy: &'a Policy) -> TakenActions<'a> {
@@ -39,7 +42,7 @@ impl Replay {
         } else {
             self.groups.iter().map(|group| policy.action_of_source(group.source)).collect()
         };
-        TakenActions { replay: self, policy, taken, by_row, caps: None, prices: Vec::new() }
+        TakenActions { replay: self, policy, taken, by_row, caps: None, prices: Vec::new(), mean_weight: f64::NAN }
     }
 }
 
@@ -57,19 +60,22 @@ impl TakenActions<'_> {
         [rows, alternative].map(|costs| (0..costs.len()).map(|row| costs[row] + self.price_of_cap(row)).collect())
     }
 
-    /// The price of the cap on a row's action, by the weight of the row: caps count rows, and the one displaced has an average weight.
+    /// The price of the cap on a row's action.
     pub(super) fn price_of_cap(&self, row: usize) -> f64 {
-        if !self.is_capped() {
-            return 0.0;
-        }
-        let weights = &self.replay.weights;
-        let mean_weight = sum(weights.iter().copied()) / weights.len() as f64;
-        self.action(row).mean(|action| self.price_of_cap_on(action)) * mean_weight / weights[row]
+        if self.is_capped() { self.action(row).mean(|action| self.price_of_cap_on(row, action)) } else { 0.0 }
     }
 
-    /// The price of the cap on an action; 0 without one.
-    pub(super) fn price_of_cap_on(&self, action: usize) -> f64 {
-        self.prices.get(action).copied().unwrap_or(0.0)
+    /// The price of the cap on an action, by the weight of the row that takes it; 0 without a cap.
+    pub(super) fn price_of_cap_on(&self, row: usize, action: usize) -> f64 {
+        match self.prices.get(action) {
+            Some(price) if *price != 0.0 => price * self.weight_of_displaced(row),
+            _ => 0.0,
+        }
+    }
+
+    /// The weight of the row that a row displaces under a cap, as a part of its own: caps count rows, and the one displaced has an average weight.
+    pub(super) fn weight_of_displaced(&self, row: usize) -> f64 {
+        self.mean_weight / self.replay.weights[row]
     }
 
     /// Whether rows take other actions because of caps.
