@@ -325,6 +325,33 @@ fn two_capped_routes_keep_their_caps() {
     }
 }
 
+/// Caps count rows: a row of any weight displaces one of average weight.
+#[test]
+fn rows_of_any_weight_displace_a_row_of_average_weight() {
+    let (calibration, queries) = (world(600, 1, 4), world(700, 2, 4));
+    let weight = |row: usize| [1.0, 3.0, 8.0][row % 3];
+    let queries = queries.with_weights((0..700).map(weight).collect()).unwrap();
+    let task = task(1);
+    let policy = Router::calibrate(&calibration, &Partition::top_class(4)).unwrap().policy(&task).unwrap();
+    let caps = caps(&task, &[15]);
+    let (actions, ..) = decide_capped(&policy, &caps, &queries);
+    let found = policy.replay(&queries).unwrap().with_caps(caps, &queries, None).unwrap().evaluate(&policy).unwrap();
+    let all: f64 = (0..700).map(weight).sum();
+    let displaced = |row: usize| found.caps[0].price * (all / 700.0) / weight(row);
+    let priced = |row: usize| {
+        let votes = queries.votes(row).unwrap();
+        let truth: Vec<f64> = votes.counts().iter().map(|&n| f64::from(n) / votes.k() as f64).collect();
+        match actions[row].as_str() {
+            "predict" => Loss::brier().expected(&truth, &queries.prediction(row)),
+            _ => Loss::brier().entropy(&truth) + 0.02 + displaced(row),
+        }
+    };
+    let mean = (0..700).map(|row| weight(row) * priced(row)).sum::<f64>() / all;
+    let squares: f64 = (0..700).map(|row| (weight(row) * (priced(row) - mean)).powi(2)).sum();
+    let error = found.standard_error.get("router").copied().flatten().unwrap();
+    assert!(found.caps[0].price > 0.0 && (error - squares.sqrt() / all).abs() < 1e-9, "{error}");
+}
+
 /// A further row that is routed displaces one, which loses more by the price of the cap and that of the route.
 #[test]
 fn loss_reached_within_caps_varies_with_the_loss_of_displaced_rows() {
