@@ -6,8 +6,8 @@
 | part | what is measured | peer |
 |---|---|---|
 | start-up | seconds from the start of the process until it is ready, routers of 50,000 rows | none |
-| throughput | single decisions over 64 connections | a handler that parses the same body and answers fixed bytes |
-| rates | 99th percentile of the latency at 5,000 and 20,000 requests per second | the same handler at the same rate |
+| throughput | single decisions over 64 connections | a handler that parses the same body and answers fixed bytes; for forests one that decides first |
+| rates | 99th percentile of the latency at 5,000 and 20,000 requests per second | the same handlers at the same rate |
 | highest | the highest rate with a 99th percentile below 1 ms | the same handler |
 | batches | Arrow streams of 1,000 rows | the library's `decide_many` on the same rows |
 | memory | resident memory while 10 million decisions are made | none |
@@ -64,20 +64,22 @@ def main():
     found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     conditions = f"{os.cpu_count()} processors shared with the load generator, {platform.machine()}"
     found["conditions"] = f"{conditions}, {arguments.remark}" if arguments.remark else conditions
-    with tempfile.TemporaryDirectory() as folder, peer() as fixed:
-        world = World(pathlib.Path(folder), fixed)
-        for part in PARTS:
-            if part in arguments.only:
-                found[part] = globals()[f"measure_{part.replace('-', '_')}"](world, arguments)
-                print(part, json.dumps(found[part], indent=1), flush=True)
-                RESULTS.write_text(json.dumps(found, indent=1) + "\n")
+    with tempfile.TemporaryDirectory() as folder:
+        world = World(pathlib.Path(folder))
+        with peer(arguments=world.policy("forest")) as fixed:
+            world.peers = {"cells": fixed, "forest": fixed + "-first"}
+            for part in PARTS:
+                if part in arguments.only:
+                    found[part] = globals()[f"measure_{part.replace('-', '_')}"](world, arguments)
+                    print(part, json.dumps(found[part], indent=1), flush=True)
+                    RESULTS.write_text(json.dumps(found, indent=1) + "\n")
 
 
 class World:
-    """The demo's data, two routers on it, and the bodies of requests."""
+    """The demo's data, two routers on it, the bodies of requests, and the addresses of the peers."""
 
-    def __init__(self, folder, fixed):
-        self.folder, self.fixed = folder, fixed
+    def __init__(self, folder):
+        self.folder, self.peers = folder, {}
         run(SHIPPED / "pointsman", "--quiet", "demo", "-o", "demo", cwd=folder)
         for name, partition in (("forest", "forest:200"), ("cells", "top-class:10")):
             calibrate(folder, "demo/calibration.csv", partition, name)
@@ -90,6 +92,10 @@ class World:
         self.bodies = {"cells": json.dumps({"probs": probs}), "forest": json.dumps({"probs": probs, "features": features})}
         (folder / "task.toml").write_text(TASK)
 
+    def policy(self, name):
+        """The files of a router and its task."""
+        return self.folder / f"{name}.safetensors", self.folder / "task.toml"
+
 
 def calibrate(folder, table, partition, name):
     run(SHIPPED / "pointsman", "--quiet", "calibrate", table, "--partition", partition, "-o", f"{name}.safetensors", cwd=folder)
@@ -100,9 +106,9 @@ def run(*command, cwd):
 
 
 @contextlib.contextmanager
-def peer(*before):
-    """The address of the handler of fixed answers; `before` may pin it to a processor."""
-    process = subprocess.Popen([*before, SHIPPED / "fixed_answer"], stdout=subprocess.PIPE, text=True)
+def peer(*before, arguments=()):
+    """The address of the handler of fixed answers, given a router and a task or nothing; `before` may pin it to a processor."""
+    process = subprocess.Popen([*before, SHIPPED / "fixed_answer", *arguments], stdout=subprocess.PIPE, text=True)
     try:
         yield process.stdout.readline().strip()
     finally:
@@ -183,26 +189,26 @@ def measure_start_up(world, _):
 def measure_throughput(world, _, store=None):
     """Medians of several rounds in turns, with as many requests as the connections allow."""
     with service(world.folder, store=store) as (url, _, _):
-        targets = {"fixed": (world.fixed, world.bodies["cells"])} | {name: (address(url, name), body) for name, body in world.bodies.items()}
-        rates = {name: [] for name in targets}
+        targets = {(kind, name): target for name in world.bodies for kind, target in (("own", address(url, name)), ("peer", world.peers[name]))}
+        rates = {key: [] for key in targets}
         for _ in range(ROUNDS):
-            for name, (target, body) in targets.items():
-                rates[name].append(oha(target, body, "-z", "8s", "-c", CONNECTIONS)["summary"]["requestsPerSec"])
-    medians = {name: statistics.median(values) for name, values in rates.items()}
-    return {"requests_per_second": medians, "of_fixed": {name: medians[name] / medians["fixed"] for name in world.bodies}}
+            for (kind, name), target in targets.items():
+                rates[kind, name].append(oha(target, world.bodies[name], "-z", "8s", "-c", CONNECTIONS)["summary"]["requestsPerSec"])
+    own, peers = ({name: statistics.median(rates[kind, name]) for name in world.bodies} for kind in ("own", "peer"))
+    return {"requests_per_second": own, "peers": peers, "of_peer": {name: own[name] / peers[name] for name in own}}
 
 
 def measure_rates(world, arguments, store=None):
     found = []
     with service(world.folder, store=store) as (url, process, _):
         for rate in RATES:
-            held = {"fixed": at_rate(rate, arguments.seconds, world.fixed, world.bodies["cells"], url)}
+            own, peers, met = {}, {}, {}
             for name, body in world.bodies.items():
-                held[name] = at_rate(rate, arguments.seconds, address(url, name), body, url)
-            p99 = {name: result["latencyPercentiles"]["p99"] for name, result in held.items()}
-            met = {name: result["summary"]["requestsPerSec"] for name, result in held.items()}
-            ratio = {name: p99[name] / p99["fixed"] for name in world.bodies}
-            found.append({"rate": rate, "seconds": arguments.seconds, "p99_seconds": p99, "ratio": ratio, "requests_per_second": met, "resident_bytes": resident(process)})
+                peers[name] = at_rate(rate, arguments.seconds, world.peers[name], body, url)["latencyPercentiles"]["p99"]
+                held = at_rate(rate, arguments.seconds, address(url, name), body, url)
+                own[name], met[name] = held["latencyPercentiles"]["p99"], held["summary"]["requestsPerSec"]
+            ratio = {name: own[name] / peers[name] for name in own}
+            found.append({"rate": rate, "seconds": arguments.seconds, "p99_seconds": own, "peers": peers, "ratio": ratio, "requests_per_second": met, "resident_bytes": resident(process)})
     return found
 
 
@@ -236,7 +242,7 @@ def measure_highest(world, _):
         return low
 
     with service(world.folder) as (url, _, _):
-        return {"fixed": highest(world.fixed, world.bodies["cells"]), "cells": highest(address(url, "cells"), world.bodies["cells"])}
+        return {"fixed": highest(world.peers["cells"], world.bodies["cells"]), "cells": highest(address(url, "cells"), world.bodies["cells"])}
 
 
 def measure_batches(world, _):

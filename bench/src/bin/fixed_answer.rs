@@ -1,12 +1,19 @@
 //! The peer of the service's benchmark: it parses the body of a decision and answers the same bytes every time, without a store.
 //!
-//! `cargo run --release -p pointsman-bench --bin fixed_answer` prints the address that it listens at.
+//! `fixed_answer [ROUTER TASK]` prints the address that it listens at. With a router and a task, `/decide-first` also makes the decision before
+//! it answers the fixed bytes: what remains is the service's part.
+
+use std::collections::HashMap;
+use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Bytes;
+use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
+use pointsman::Policy;
+use pointsman_table::{load_router, read_task};
 use serde::Deserialize;
 use tokio::net::TcpListener;
 
@@ -42,6 +49,27 @@ async fn decide(body: Bytes) -> Response {
     }
 }
 
+/// A query whose features have names.
+#[derive(Deserialize)]
+struct NamedQuery {
+    probs: Vec<f64>,
+    features: HashMap<String, f64>,
+}
+
+async fn decide_first(State(policy): State<Arc<Policy>>, body: Bytes) -> Response {
+    let Ok(NamedQuery { probs, features }) = serde_json::from_slice(&body) else {
+        return StatusCode::BAD_REQUEST.into_response();
+    };
+    let in_order: Option<Vec<f64>> = policy.cells().features().iter().map(|name| features.get(name).copied()).collect();
+    match in_order.and_then(|features| policy.decide_with(&probs, &features).ok()) {
+        Some(decision) => {
+            std::hint::black_box(decision);
+            ([(header::CONTENT_TYPE, "application/json")], ANSWER).into_response()
+        }
+        None => StatusCode::BAD_REQUEST.into_response(),
+    }
+}
+
 /// A language model that answers at once, for the comparison with a proxy.
 const COMPLETION: &str = concat!(
     r#"{"id":"chatcmpl-1","object":"chat.completion","created":1700000000,"model":"big","choices":[{"index":0,"#,
@@ -60,6 +88,10 @@ async fn complete(body: Bytes) -> Response {
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     println!("http://{}/decide", listener.local_addr()?);
-    let app = Router::new().route("/decide", post(decide)).route("/v1/chat/completions", post(complete));
+    let mut app = Router::new().route("/decide", post(decide)).route("/v1/chat/completions", post(complete));
+    if let [router, task] = &std::env::args().skip(1).collect::<Vec<_>>()[..] {
+        let policy = load_router(router)?.policy(&read_task(task)?)?;
+        app = app.merge(Router::new().route("/decide-first", post(decide_first)).with_state(Arc::new(policy)));
+    }
     Ok(axum::serve(listener, app).await?)
 }
