@@ -258,17 +258,24 @@ def measure_batches(world, _):
         command = [SHIPPED / "pointsman-bench", "batches", world.folder / f"{name}.safetensors", world.folder / "demo" / "heldout.csv"]
         library = float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
         with service(world.folder, [name]) as (url, _, _):
-            flags = ["-T", "application/vnd.apache.arrow.stream", "-z", "8s", "-c", 4]
-            rates = []
-            for _ in range(ROUNDS):
-                command = [OHA, "--no-tui", "--output-format", "json", "-m", "POST", "-D", path, *flags, address(url, name)]
-                result = json.loads(subprocess.run([str(part) for part in command], check=True, capture_output=True, text=True).stdout)
-                if set(result["statusCodeDistribution"]) != {"200"}:
-                    sys.exit(f"{name}: {result['statusCodeDistribution']} {result['errorDistribution']}")
-                rates.append(ROWS_PER_BATCH * result["summary"]["requestsPerSec"])
-        served = statistics.median(rates)
-        found[name] = {"rows_per_second": served, "library_rows_per_second": library, "of_library": served / library}
+            targets = {"logged": address(url, name), "dry": address(url, name) + "?dry_run=true"}
+            rounds = {kind: [streams(path, target) for _ in range(ROUNDS)] for kind, target in targets.items()}
+        served, dry = (ROWS_PER_BATCH * statistics.median(rate for rate, _ in rounds[kind]) for kind in targets)
+        refused = statistics.mean(share for _, share in rounds["logged"])
+        found[name] = {"rows_per_second": served, "refused": refused, "dry_rows_per_second": dry, "library_rows_per_second": library, "of_library": served / library}
     return found
+
+
+def streams(path, target):
+    """How many requests with an Arrow stream are decided per second, and the share that is refused because the log has no room."""
+    flags = ["-T", "application/vnd.apache.arrow.stream", "-z", "8s", "-c", 4]
+    command = [OHA, "--no-tui", "--output-format", "json", "-m", "POST", "-D", path, *flags, target]
+    result = json.loads(subprocess.run([str(part) for part in command], check=True, capture_output=True, text=True).stdout)
+    answers = result["statusCodeDistribution"]
+    decided, refused = answers.pop("200", 0), answers.pop("503", 0)
+    if answers or not decided:
+        sys.exit(f"{target}: {result['statusCodeDistribution']} {result['errorDistribution']}")
+    return decided / result["summary"]["total"], refused / (decided + refused)
 
 
 def measure_memory(world, arguments):
