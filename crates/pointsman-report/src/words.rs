@@ -198,7 +198,8 @@ impl Report {
         })
     }
 
-    /// The savings against each simple rule of known cost that satisfies the task's limit; the hardest rule first.
+    /// The savings against each simple rule of known cost that satisfies the task's limit; the best threshold first, which is the hardest
+    /// rule, then the cheapest.
     fn savings(&self) -> Vec<(&str, Saving)> {
         let evaluation = &self.evaluation;
         // Always routing violates a limit, and a cap on its route that does not admit all rows, so it is not compared.
@@ -215,7 +216,8 @@ impl Report {
             .filter(|(name, saving)| known(name) && saving.share.is_some())
             .map(|(name, saving)| (name, *saving))
             .collect();
-        savings.sort_by_key(|(name, _)| name.starts_with("always-"));
+        let is_always = |name: &str| name.starts_with("always-");
+        savings.sort_by(|(a, one), (b, other)| is_always(a).cmp(&is_always(b)).then(one.cost.total_cmp(&other.cost)));
         savings
     }
 
