@@ -123,6 +123,24 @@ def test_files_that_need_care_are_read_with_a_warning(tmp_path):
         pointsman.read(table, annotations=labels, normalize=True, strict=True)
 
 
+def test_what_labels_were_taken_for_is_said(tmp_path):
+    table, labels = tmp_path / "table.csv", tmp_path / "labels.csv"
+    table.write_text("id,prob_no,prob_yes,votes_no,votes_yes\nq,0.9,0.1,1,0\nr,0.2,0.8,0,1\n")
+    labels.write_text("id,label,annotator\nq,0,ann\nr,1,ann\nr,0,Ann \nq,unsure,bob\n")
+    with pytest.warns(UserWarning) as warnings:
+        rows = pointsman.read(table, annotations=labels, ignored_labels="unsure", keep_label="latest")
+    assert rows.votes.tolist() == [[1, 0], [1, 0]]
+    parts = [
+        "replaced the votes or labels of the table",
+        "labels 0 to 1 were read as numbers of the classes, from 0: 0 is no, 1 is yes",
+        "as ignored_labels asks: 1",
+        "as keep_label asks: 1",
+        "taken for that annotator's: 1",
+    ]
+    for note, part in zip(warnings, parts, strict=True):
+        assert part in str(note.message)
+
+
 def test_files_are_read_as_arrays(tmp_path):
     table = tmp_path / "table.csv"
     table.write_text("id,prob_a,prob_b,votes_a,votes_b,x_size,weight,split\nq,0.9,0.1,3,0,1.5,2,0\nr,0.2,0.8,1,1,,1,1\n")

@@ -46,21 +46,24 @@ pub(crate) struct PolicyBounds {
     /// The least probability of a class in the certified cross-entropy.
     #[serde(skip_serializing_if = "Option::is_none")]
     certified_floor: Option<f64>,
-    /// Coarser partitions that would make more actions certain: a forecast.
+    /// Coarser partitions: those tried, and those that would make more actions certain, a forecast.
     #[serde(skip_serializing_if = "Option::is_none")]
     coarser: Option<Coarser>,
 }
 
+/// Coarser partitions of the same rows.
 #[derive(Debug, Serialize)]
 pub(crate) struct Coarser {
     /// The confidence to certify the chosen partition with.
     confidence: f64,
+    /// The partitions that were tried.
+    tried: Vec<String>,
+    /// Those that would make more actions certain, best first.
     partitions: Vec<CoarserCandidate>,
 }
 
 impl Coarser {
-    /// `None` if no coarser cells are better certified.
-    pub(crate) fn new(found: &CoarserCells) -> Option<Self> {
+    pub(crate) fn new(found: &CoarserCells) -> Self {
         let candidate = |one: &CoarserPartition| CoarserCandidate {
             partition: one.partition.to_string(),
             cells: one.cells,
@@ -68,8 +71,11 @@ impl Coarser {
             regret_bound: one.regret_bound,
             promise: one.promise.clone(),
         };
-        let partitions: Vec<CoarserCandidate> = found.partitions.iter().map(candidate).collect();
-        (!partitions.is_empty()).then_some(Self { confidence: found.confidence, partitions })
+        Self {
+            confidence: found.confidence,
+            tried: found.tried.iter().map(ToString::to_string).collect(),
+            partitions: found.partitions.iter().map(candidate).collect(),
+        }
     }
 }
 
@@ -141,7 +147,7 @@ impl Certified {
             regret_bound: self.judgement.regret_bound,
             certain_share: self.judgement.certain,
             certified_floor: self.certificate.loss().floor(),
-            coarser: self.coarser.as_ref().and_then(Coarser::new),
+            coarser: self.coarser.as_ref().map(Coarser::new),
         }
     }
 

@@ -28,6 +28,11 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
     let annotations = args.votes.annotations.as_ref();
     let own = args.table.iter().map(|own| &own.path);
     input::check_streams(routers.iter().chain([&table]).chain(own).chain(&tasks).map(Some).chain([annotations]))?;
+    if annotations.is_some_and(|path| input::is_stream(path)) && !args.table.is_empty() {
+        bail!(
+            "--annotations -: the labels are read once per table, and --table gives a further one: give them as a file"
+        );
+    }
     let tasks = read_tasks(args, &tasks)?;
     if routers.len() * tasks.len() < 2 {
         bail!(anyhow::anyhow!("one router under one task leaves nothing to compare").context(Hint(
@@ -331,6 +336,11 @@ fn print(found: &Comparison, seen: usize) -> io::Result<()> {
             render::printable(&found.baseline)
         );
         paragraph(&mut out, 2, &format!("{WARN}{text}{WARN:#}"))?;
+    }
+    for it in &found.policies {
+        for text in pointsman_report::caps_in_words(&it.caps, it.capped.as_ref(), it.cost.is_some()) {
+            paragraph(&mut out, 2, &format!("{}: {text}", render::printable(&it.name)))?;
+        }
     }
     for text in found.policies.iter().filter_map(|it| in_words(it, &found.baseline)) {
         paragraph(&mut out, 2, &text)?;

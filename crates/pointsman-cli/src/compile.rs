@@ -10,7 +10,7 @@ use crate::flags::shell_quoted;
 use crate::interrupt::Writing;
 use crate::output::{check_policy, print_beside};
 use crate::render::style::{BOLD, GOOD};
-use crate::render::{next_step, warn_all};
+use crate::render::{next_step, paragraph, warn_all};
 use crate::{errors, input, json, task, words};
 
 pub(crate) fn run(args: &CompileArgs) -> anyhow::Result<()> {
@@ -38,7 +38,8 @@ pub(crate) fn run(args: &CompileArgs) -> anyhow::Result<()> {
 fn print(mut out: &mut dyn Write, args: &CompileArgs, policy: &Policy, bytes: usize) -> io::Result<()> {
     let path = shell_quoted(&args.output);
     let size = format!("{:.1} kB", bytes as f64 / 1e3);
-    writeln!(out, "{GOOD}compiled{GOOD:#} {BOLD}{path}{BOLD:#}, {size}, without calibration rows")?;
+    let text = format!("{GOOD}compiled{GOOD:#} {BOLD}{path}{BOLD:#}, {size}, without calibration rows");
+    paragraph(&mut out, 0, &text)?;
     describe(&mut out, policy)?;
     let command = format!("pointsman decide {path} queries.csv -o decisions.csv");
     next_step(&mut out, "Next, decide with it where the router is not needed:", &[command])

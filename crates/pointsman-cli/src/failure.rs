@@ -64,8 +64,8 @@ pub(crate) fn report(outcome: anyhow::Result<()>) -> ExitCode {
         return ExitCode::from(130);
     }
     if let Some(ConditionHeld(conditions)) = error.downcast_ref() {
-        // A closed standard error is ignored; the exit code remains.
-        let _ = writeln!(anstream::stderr().lock(), "{BAD}failed{BAD:#}{BOLD}:{BOLD:#} {}", printable(conditions));
+        let text = format!("{BAD}failed{BAD:#}{BOLD}:{BOLD:#} {}", printable(conditions));
+        render::write_message(&text, "failed: ".len());
         return ExitCode::from(3);
     }
     let hint = error.downcast_ref::<Hint>().cloned();

@@ -11,7 +11,7 @@ use crate::flags::{example_prices, shell_quoted};
 use crate::output::{check_router, print_beside, save_router};
 use crate::render::number::counted;
 use crate::render::style::{BOLD, GOOD};
-use crate::render::{next_step, warn_all};
+use crate::render::{next_step, paragraph, warn_all};
 use crate::stats::RouterStats;
 use crate::{input, json, words};
 
@@ -50,7 +50,7 @@ fn print(
     let path = shell_quoted(&args.output);
     let parts = counted(parts, "part", "parts");
     let rows = counted(router.rows().rows(), "row", "rows");
-    writeln!(out, "{GOOD}merged{GOOD:#} {BOLD}{path}{BOLD:#} from {parts}, {rows}")?;
+    paragraph(&mut out, 0, &format!("{GOOD}merged{GOOD:#} {BOLD}{path}{BOLD:#} from {parts}, {rows}"))?;
     stats.describe(&mut out, router)?;
     let command = format!("pointsman show {path}{}", example_prices(router));
     next_step(&mut out, "Next, see what it would do at your prices:", &[command])

@@ -98,9 +98,26 @@ fn arrays<'py>(py: Python<'py>, table: &pointsman::Table) -> PyResult<Bound<'py,
 /// What the reader left out, assumed or changed, one sentence each.
 fn notes(frame: &Frame) -> Vec<String> {
     let few = |ids: &Ids| ids.first.join(", ") + if ids.count > ids.first.len() { ", …" } else { "" };
+    let pairs = |matched: &MatchedLabels| {
+        let pairs: Vec<String> = matched.labels.iter().map(|(read, meant)| format!("{read:?} as {meant}")).collect();
+        pairs.join(", ")
+    };
     let mut notes = Vec::new();
+    if frame.ignored_votes {
+        notes.push("the annotations replaced the votes or labels of the table itself".to_owned());
+    }
+    if frame.rows_without_labels > 0 {
+        notes.push(format!(
+            "rows without labels but those of annotators left out were dropped: {}",
+            frame.rows_without_labels
+        ));
+    }
+    if frame.has_numbers_as_labels {
+        notes.push(numbers_as_labels(frame.table.classes()));
+    }
     if let Some(joined) = &frame.joined {
         let Joined { file, not_annotated, not_in_table, taken, copied, matched, unused_annotator, .. } = joined;
+        let Joined { ignored, superseded, matched_annotators, differ_in_capitals, .. } = joined;
         notes.extend(frame.taken_id.iter().map(|column| format!("took the column {column} of the table for id")));
         let took = |(key, name): &(&str, String)| format!("{file}: took the column {name} for {key}");
         notes.extend(taken.iter().map(took));
@@ -115,11 +132,27 @@ fn notes(frame: &Frame) -> Vec<String> {
                  {annotator} on {id})"
             ));
         }
-        if let Some(MatchedLabels { rows, labels, .. }) = matched {
-            let pairs: Vec<String> = labels.iter().map(|(label, class)| format!("{label:?} as {class}")).collect();
+        if *ignored > 0 {
+            notes.push(format!("labels of {file} left out, as ignored_labels asks: {ignored}"));
+        }
+        if *superseded > 0 {
             notes.push(format!(
-                "labels of {file} that differ from a class in capitals or spaces only were counted: {rows} ({})",
-                pairs.join(", ")
+                "labels of {file} left out, since the annotator has another label on the same item, as keep_label asks: {superseded}"
+            ));
+        }
+        if let Some(matched) = matched {
+            notes.push(format!(
+                "labels of {file} that differ from a class in capitals or spaces only were counted: {} ({})",
+                matched.rows,
+                pairs(matched)
+            ));
+        }
+        if let Some(matched) = matched_annotators {
+            notes.push(format!(
+                "rows of {file} whose annotator differs from an earlier one in capitals or spaces only were taken for that annotator's: {} \
+                 ({})",
+                matched.rows,
+                pairs(matched)
             ));
         }
         if not_annotated.count > 0 {
@@ -129,6 +162,13 @@ fn notes(frame: &Frame) -> Vec<String> {
         if not_in_table.count > 0 {
             let (count, ids) = (not_in_table.count, few(not_in_table));
             notes.push(format!("ids of {file} that are not in the table were left out: {count} ({ids})"));
+        }
+        if let Some(MatchedLabels { rows, labels, .. }) = differ_in_capitals {
+            let pairs: Vec<String> = labels.iter().map(|(id, other)| format!("{id:?} for {other:?}")).collect();
+            notes.push(format!(
+                "of these, ids that differ from one of the table in capitals or spaces only: {rows} ({}); write ids the same way in both",
+                pairs.join(", ")
+            ));
         }
     }
     let left = frame.table.rows();
@@ -160,4 +200,15 @@ fn notes(frame: &Frame) -> Vec<String> {
         notes.push(format!("rows divided by the sum of {columns}, {least} to {largest}: {rows}"));
     }
     notes
+}
+
+/// Which class each number stands for, if labels are numbers.
+fn numbers_as_labels(classes: &[String]) -> String {
+    /// The largest number of classes listed.
+    const MAX_LISTED: usize = 6;
+    let named: Vec<String> =
+        classes.iter().take(MAX_LISTED).enumerate().map(|(number, class)| format!("{number} is {class}")).collect();
+    let more = if classes.len() > MAX_LISTED { ", …" } else { "" };
+    let last = classes.len() - 1;
+    format!("labels 0 to {last} were read as numbers of the classes, from 0: {}{more}", named.join(", "))
 }

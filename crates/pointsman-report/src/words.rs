@@ -31,6 +31,31 @@ pub(crate) fn loss_name(loss: &str) -> String {
     if loss.starts_with("matrix(") { "cost matrix".to_owned() } else { label(loss, MAX_NAME_CHARS) }
 }
 
+/// The use of caps on held-out rows and what they cost, one sentence each; without the cost if labels do not identify it.
+#[must_use]
+pub fn caps_in_words(caps: &[EvaluatedCap], capped: Option<&CostOfCaps>, is_identified: bool) -> Vec<String> {
+    let of_cap = |cap: &EvaluatedCap| {
+        let [most, wanted, granted] = [cap.most, cap.wanted, cap.granted].map(|n| count(n as usize));
+        let name = label(&cap.route, MAX_NAME_CHARS);
+        format!("Cap on {name}: {most} of these rows at most; {wanted} want it, {granted} get it.")
+    };
+    let cost = |capped: &CostOfCaps| {
+        let rows = counted(capped.moved, "row takes", "rows take");
+        if !is_identified {
+            return format!("{rows} the next-best action instead.");
+        }
+        let error = capped.standard_error.map_or(String::new(), |error| format!(" ± {}", number(error, 4)));
+        let open = capped.identified.map(|ends| ends.map(|end| number(end, 4))).filter(|[low, high]| low != high);
+        let open = open.map_or(String::new(), |[low, high]| format!(" (so few labels leave {low} to {high} open)"));
+        let cost = number(capped.cost, 4) + &error + &open;
+        // Held-out rows may say that it costs less than nothing.
+        let difference =
+            if capped.cost < 0.0 { format!("changes the cost by {cost}") } else { format!("costs {cost} more") };
+        format!("{rows} the next-best action instead, which {difference} per query over all rows.")
+    };
+    caps.iter().map(of_cap).chain(capped.map(cost)).collect()
+}
+
 impl Report {
     /// The kind of the evaluated rows: `held-out`, `calibration` or `partly held-out`.
     #[must_use]
@@ -173,7 +198,8 @@ impl Report {
         })
     }
 
-    /// The savings against each simple rule of known cost that satisfies the task's limit; the hardest rule first.
+    /// The savings against each simple rule of known cost that satisfies the task's limit; the best threshold first, which is the hardest
+    /// rule, then the cheapest.
     fn savings(&self) -> Vec<(&str, Saving)> {
         let evaluation = &self.evaluation;
         // Always routing violates a limit, and a cap on its route that does not admit all rows, so it is not compared.
@@ -190,7 +216,8 @@ impl Report {
             .filter(|(name, saving)| known(name) && saving.share.is_some())
             .map(|(name, saving)| (name, *saving))
             .collect();
-        savings.sort_by_key(|(name, _)| name.starts_with("always-"));
+        let is_always = |name: &str| name.starts_with("always-");
+        savings.sort_by(|(a, one), (b, other)| is_always(a).cmp(&is_always(b)).then(one.cost.total_cmp(&other.cost)));
         savings
     }
 
@@ -273,26 +300,7 @@ impl Report {
     #[must_use]
     pub fn cap_lines(&self) -> Vec<String> {
         let evaluation = &self.evaluation;
-        let of_cap = |cap: &EvaluatedCap| {
-            let [most, wanted, granted] = [cap.most, cap.wanted, cap.granted].map(|n| count(n as usize));
-            let name = label(&cap.route, MAX_NAME_CHARS);
-            format!("Cap on {name}: {most} of these rows at most; {wanted} want it, {granted} get it.")
-        };
-        let cost = |capped: &CostOfCaps| {
-            let rows = counted(capped.moved, "row takes", "rows take");
-            if !evaluation.is_identified("router") {
-                return format!("{rows} the next-best action instead.");
-            }
-            let error = capped.standard_error.map_or(String::new(), |error| format!(" ± {}", number(error, 4)));
-            let open = capped.identified.map(|ends| ends.map(|end| number(end, 4))).filter(|[low, high]| low != high);
-            let open = open.map_or(String::new(), |[low, high]| format!(" (so few labels leave {low} to {high} open)"));
-            let cost = number(capped.cost, 4) + &error + &open;
-            // Held-out rows may say that it costs less than nothing.
-            let difference =
-                if capped.cost < 0.0 { format!("changes the cost by {cost}") } else { format!("costs {cost} more") };
-            format!("{rows} the next-best action instead, which {difference} per query over all rows.")
-        };
-        evaluation.caps.iter().map(of_cap).chain(evaluation.capped.as_ref().map(cost)).collect()
+        caps_in_words(&evaluation.caps, evaluation.capped.as_ref(), evaluation.is_identified("router"))
     }
 
     /// Which rules keep neither the limit nor the caps; `None` if there is no limit and no cap is exceeded without them.

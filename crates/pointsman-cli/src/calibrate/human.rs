@@ -9,9 +9,9 @@ use pointsman_table::Frame;
 use super::json::Features;
 use crate::args::CalibrateArgs;
 use crate::flags::{example_prices, shell_quoted};
-use crate::render::next_step;
 use crate::render::number::{count, counted, fixed};
 use crate::render::style::{BOLD, GOOD};
+use crate::render::{next_step, paragraph};
 use crate::stats::{RouterStats, describe_line, is_forest};
 
 /// Prints a router calibrated on `tables` files.
@@ -118,7 +118,7 @@ fn print_title(out: &mut dyn Write, args: &CalibrateArgs, rows: &str, tables: us
         1 => String::new(),
         n => format!(" in {}", counted(n, "table", "tables")),
     };
-    writeln!(out, "{GOOD}learned{GOOD:#} {BOLD}{path}{BOLD:#} from {rows}{files}")
+    paragraph(out, 0, &format!("{GOOD}learned{GOOD:#} {BOLD}{path}{BOLD:#} from {rows}{files}"))
 }
 
 /// The other models whose answers to the calibration rows are known; `None` if there are none.

@@ -4,7 +4,6 @@ mod human;
 pub(crate) mod json;
 mod warnings;
 
-use std::io::Write;
 use std::path::Path;
 
 use anyhow::bail;
@@ -23,7 +22,7 @@ use crate::output::{check_router, print_beside, save_router};
 use crate::progress::Progress;
 use crate::render::number::counted;
 use crate::render::style::{BOLD, GOOD};
-use crate::render::{self, next_step, warn_all};
+use crate::render::{self, next_step, paragraph, warn_all};
 use crate::stats::{RouterStats, is_forest};
 use crate::{errors, words};
 use json::RouterSummary;
@@ -199,7 +198,8 @@ fn write_part(args: &CalibrateArgs, like: &Router, frame: &Frame) -> anyhow::Res
     }
     let mut out = render::stdout();
     let (path, rows) = (shell_quoted(&args.output), counted(frame.table.rows(), "row", "rows"));
-    writeln!(out, "{GOOD}wrote{GOOD:#} {BOLD}{path}{BOLD:#}: {rows} in the cells of {}", like.partition())?;
+    let cells = like.partition();
+    paragraph(&mut out, 0, &format!("{GOOD}wrote{GOOD:#} {BOLD}{path}{BOLD:#}: {rows} in the cells of {cells}"))?;
     let command = format!("pointsman merge {path} … -o router.safetensors");
     Ok(next_step(&mut out, "When all parts are there:", &[command])?)
 }

@@ -45,7 +45,8 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
         Some(_) => "checksum, contents and the leaf of each row",
         None => "checksum and contents",
     };
-    writeln!(out, "{BOLD}{path}{BOLD:#} {GOOD}can be used{GOOD:#}: a router of {rows}, {verified} verified")?;
+    let text = format!("{BOLD}{path}{BOLD:#} {GOOD}can be used{GOOD:#}: a router of {rows}, {verified} verified");
+    render::paragraph(&mut out, 0, &text)?;
     stats.describe(&mut out, &router)?;
     let features: Vec<String> = router.features_used().iter().map(|name| format!("x_{name}")).collect();
     let needed = if features.is_empty() { "the prediction alone".to_owned() } else { features.join(", ") };

@@ -83,10 +83,8 @@ pub(super) fn run(args: &CheckArgs, policy: &Policy) -> anyhow::Result<()> {
     }
     let mut out = io::BufWriter::new(render::stdout());
     let path = shell_quoted(&args.file);
-    writeln!(
-        out,
-        "{BOLD}{path}{BOLD:#} {GOOD}can be used{GOOD:#}: a policy without calibration rows, checksum and contents verified"
-    )?;
+    let text = "a policy without calibration rows, checksum and contents verified";
+    render::paragraph(&mut out, 0, &format!("{BOLD}{path}{BOLD:#} {GOOD}can be used{GOOD:#}: {text}"))?;
     describe(&mut out, policy)?;
     Ok(out.flush()?)
 }

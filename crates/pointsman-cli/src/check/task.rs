@@ -99,7 +99,7 @@ fn print(args: &CheckArgs, task: &Task, classes: Option<Vec<String>>) -> io::Res
         [] => "can be used".to_owned(),
         classes => format!("can be used with the classes {}", printable(&classes.join(", "))),
     };
-    writeln!(out, "{BOLD}{}{BOLD:#} {GOOD}{can}{GOOD:#}", shell_quoted(&args.file))?;
+    paragraph(&mut out, 0, &format!("{BOLD}{}{BOLD:#} {GOOD}{can}{GOOD:#}", shell_quoted(&args.file)))?;
     loss_in_words(&mut out, task.loss(), classes.as_deref())?;
     heading(&mut out, "Actions")?;
     let mut line = |text: String| paragraph(&mut out, 2, &printable(&text));

@@ -1,11 +1,12 @@
 //! A summary of decisions, as scripts read it.
 
 use pointsman::Policy;
-use pointsman::policy::{CapUse, CappedSummary, Caps, Surcharge, TallySummary};
+use pointsman::policy::{CapUse, CappedSummary, Caps, Promise, Surcharge, TallySummary};
 use pointsman::task::{Named, TaskSummary};
 use serde::Serialize;
 
 use super::keep::OutputColumns;
+use super::tally::corrected_cost;
 use crate::json::known;
 use crate::output::Output;
 use crate::render;
@@ -26,6 +27,10 @@ pub(super) struct Summary {
     /// The interval that the labels identify it to.
     #[serde(skip_serializing_if = "Option::is_none")]
     identified: Option<[f64; 2]>,
+    /// The expected cost of a policy file for traffic like the calibration rows, corrected on rows left out, since its `expected_cost` is
+    /// not; null if it has none at these prices or within caps. Left out for routers, whose `expected_cost` is corrected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    promise: Option<Option<Promise>>,
     support: Named<u64>,
     reasons: Named<u64>,
     /// The price that a limit on routing is equivalent to.
@@ -95,6 +100,7 @@ impl Summary {
             expected_cost: tally.expected_cost.clone(),
             standard_error: tally.standard_error.and_then(known),
             identified: tally.identified,
+            promise: policy.router().is_none().then(|| corrected_cost(policy, tally)),
             support: tally.support.clone(),
             reasons: tally.reasons.clone(),
             surcharge: policy.surcharge(),

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use pointsman::Policy;
 use pointsman::evaluate::rule_name;
-use pointsman::policy::TallySummary;
+use pointsman::policy::{Promise, TallySummary};
 
 use crate::render::number::{count, counted, percent, short};
 use crate::render::style::{self, BOLD, DIM};
@@ -74,7 +74,7 @@ fn write_expected_cost(out: &mut impl Write, summary: &TallySummary, policy: &Po
             let text = format!("expected cost per query{basis} {BOLD}{router}{BOLD:#} {unit}{open}; {always}");
             paragraph(&mut *out, 0, &text)?;
             if policy.router().is_none() {
-                let corrected = corrected_cost(policy, summary.capped.is_some());
+                let corrected = corrected_cost_in_words(policy, summary);
                 paragraph(&mut *out, 0, &format!("{DIM}{corrected}{DIM:#}"))?;
             }
             if summary.standard_error.is_some_and(|error| error > 0.0) {
@@ -97,13 +97,18 @@ fn write_expected_cost(out: &mut impl Write, summary: &TallySummary, policy: &Po
     Ok(())
 }
 
-/// The expected cost of a policy file that is corrected on rows left out, or where to get it. A policy file has it without caps only.
-fn corrected_cost(policy: &Policy, is_capped: bool) -> String {
-    match policy.promise() {
-        Some(promise) if !is_capped => format!(
+/// The expected cost of a policy file that is corrected on rows left out. It is known at the prices of the file only, and not where caps
+/// move queries.
+pub(super) fn corrected_cost(policy: &Policy, summary: &TallySummary) -> Option<Promise> {
+    policy.promise().filter(|_| summary.capped.is_none())
+}
+
+fn corrected_cost_in_words(policy: &Policy, summary: &TallySummary) -> String {
+    match corrected_cost(policy, summary) {
+        Some(promise) => format!(
             "corrected on calibration rows left out, for traffic like them: {}",
             words::with_error(promise.cost, promise.standard_error)
         ),
-        _ => "not corrected on rows left out, which needs the router in the place of the policy file".to_owned(),
+        None => "not corrected on rows left out, which needs the router in the place of the policy file".to_owned(),
     }
 }

@@ -51,7 +51,7 @@ pub(crate) fn all(report: Report, inputs: &Inputs<'_>, folder: &Path) -> anyhow:
 /// Prints a remark on standard error.
 fn note(text: impl AsRef<str>) {
     if !render::is_quiet() {
-        // A closed standard error is ignored.
-        let _ = writeln!(anstream::stderr().lock(), "{BOLD}note:{BOLD:#} {}", render::printable(text.as_ref()));
+        let text = format!("{BOLD}note:{BOLD:#} {}", render::printable(text.as_ref()));
+        render::write_message(&text, "note: ".len());
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use pointsman::CellId;
-use pointsman::certify::{CellPlan, FirstCells, Offer, Plan, Purchase};
+use pointsman::certify::{CellPlan, FirstCells, Offer, Plan, Purchase, ToCertainty};
 
 use super::FIRST_CELLS;
 use crate::args::{OnlyLabels, PlanArgs};
@@ -77,6 +77,11 @@ impl<'a> Buying<'a> {
         plan.determining_of(|offer| self.can_be_bought(offer)).is_some()
     }
 
+    /// The labels that make cells certain, of those that can be bought; `None` if none do.
+    pub(super) fn to_certainty(&self, found: &Plan) -> Option<ToCertainty> {
+        found.to_certainty_of(|offer| self.can_be_bought(offer))
+    }
+
     /// The cells that labels which can be bought make certain, with these labels.
     pub(super) fn determining<'p>(&self, found: &'p Plan) -> Vec<(&'p CellPlan, Offer)> {
         let with_labels = |plan: &'p CellPlan| Some((plan, plan.determining_of(|offer| self.can_be_bought(offer))?));
@@ -86,6 +91,11 @@ impl<'a> Buying<'a> {
     /// The first cells to label, if labels that can be bought are expected to save anything.
     pub(super) fn begin_with(&self, found: &Plan) -> Option<FirstCells> {
         found.begin_with_of(FIRST_CELLS, |offer| self.can_be_bought(offer))
+    }
+
+    /// The labels to ask for in some cells if their price is unknown, each in one way.
+    pub(super) fn asked_in(&self, found: &Plan, cells: &[CellId]) -> Vec<Offer> {
+        found.asked_of(|offer| self.can_be_bought(offer) && cells.contains(&offer.cell))
     }
 
     /// The recommended labels, at most one offer per cell: the purchase or, without one, those that the plan asks for.

@@ -218,8 +218,8 @@ fn advice_to_begin(found: &Plan, first: &FirstCells, unit: &str, args: &PlanArgs
         ),
         None => unpriced_in_words(args).to_owned(),
     };
-    let asked = found.asked_of(|offer| buying.can_be_bought(offer) && first.cells.contains(&offer.cell));
-    begin + &pool_in_words(found, &asked) + &uncertain_in_words(found, &first.cells, buying) + &pays
+    let asked = buying.asked_in(found, &first.cells);
+    begin + &pool_in_words(found.pool_for(&asked)) + &uncertain_in_words(found, &first.cells, buying) + &pays
 }
 
 /// An expected saving with its standard error.
@@ -289,7 +289,7 @@ fn advice_within(
         "{best} They{cost} are expected to save {} {unit} {per}{}.{}{}{}{}",
         saving_in_words(bought.saving, bought.saving_error),
         distinction_in_words(bought.saving, bought.saving_error),
-        pool_in_words(found, &bought.offers),
+        pool_in_words(found.pool_for(&bought.offers)),
         uncertain_in_words(found, &bought.cells, buying),
         unpriced_in_words(args),
         annotators_in_words(&ways, args)
@@ -326,16 +326,16 @@ fn advice_on_purchase(
         cost_in_words(bought.labels, args, unit),
         saving_in_words(bought.saving, bought.saving_error),
         distinction_in_words(bought.saving, bought.saving_error),
-        pool_in_words(found, &bought.offers),
+        pool_in_words(found.pool_for(&bought.offers)),
         fewer_in_words(found, bought, buying),
         uncertain_in_words(found, &bought.cells, buying),
         annotators_in_words(&ways, args)
     )
 }
 
-/// The size of a pool in which the new items of some offers are likely to be found; empty if there are none.
-pub(super) fn pool_in_words(found: &Plan, offers: &[Offer]) -> String {
-    match found.pool_for(offers) {
+/// The size of a pool in which new items are likely to be found; empty if there are none.
+pub(super) fn pool_in_words(size: Option<f64>) -> String {
+    match size {
         Some(size) => format!(" The new items take a pool of {} items like your traffic.", about(size)),
         None => String::new(),
     }

@@ -10,7 +10,6 @@ use pointsman_table::{Column, ColumnKind, Frame, TableWriter};
 
 use super::buying::Buying;
 use super::candidates::Candidates;
-use super::human::pool_in_words;
 use crate::args::PlanArgs;
 use crate::flags::shell_quoted_text;
 use crate::render::number::{count, counted};
@@ -34,8 +33,8 @@ pub(super) struct ListedItems {
     pub(super) rows_elsewhere: usize,
     /// New items that the plan needs and the table does not have.
     pub(super) missing: usize,
-    /// The size of a pool in which the new items are likely to be found, as a sentence; empty if there are none.
-    pub(super) pool: String,
+    /// The size of a pool in which the new items are likely to be found, if there are any.
+    pub(super) pool: Option<f64>,
     /// The cells that the plan recommends such labels for, but of which the table has no items that it can use.
     pub(super) cells_without_items: Vec<CellId>,
     /// The cells for which the plan recommends labels of the other kind: on new items, or on those that the router has.
@@ -137,7 +136,7 @@ pub(super) fn list(
         labels_of_other_way: of_other_way.iter().map(|offer| offer.labels).sum(),
         annotators: candidates.annotators,
         missing,
-        pool: pool_in_words(found, &recommended),
+        pool: found.pool_for(&recommended),
         worth: found.worth_of_listed(&items),
         worth_error: found.error_of_listed(&items, &offers),
         cells: ListedCell::all(&items),

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::human::{distinction_in_words, saving_in_words, unpriced_in_words};
+use super::human::{distinction_in_words, pool_in_words, saving_in_words, unpriced_in_words};
 use super::items::{ListedCell, ListedItems};
 use super::phrases::{cells_in_words, cost_in_words};
 use crate::args::{PlanArgs, VotesArgs};
@@ -167,7 +167,7 @@ fn in_words(listed: &ListedItems, args: &PlanArgs, unit: &str) -> String {
         text += &format!(
             " The plan needs {} more than the table has.{}",
             counted(listed.missing, "item", "items"),
-            listed.pool
+            pool_in_words(listed.pool)
         );
     }
     text += &cost_and_saving(listed, args, unit);

@@ -2,7 +2,7 @@
 
 use pointsman::certify::{CellPlan, CoarserCells, Offer, Plan, price_of_labels};
 use pointsman::policy::Promise;
-use pointsman::{Router, Task};
+use pointsman::{CellId, Router, Task};
 use serde::Serialize;
 
 use super::buying::Buying;
@@ -20,9 +20,10 @@ pub(super) struct Report {
     unit: &'static str,
     regret_bound: f64,
     certain_share: f64,
-    /// The labels that would make actions certain, each in three of four cases; null if none would.
+    /// The labels that would make actions certain, each in three of four cases, of the kind of `--only`; null if none would.
     to_certainty: Option<ToCertainty>,
-    /// Coarser partitions that would make more actions certain: a forecast. Only if most of the traffic is undetermined.
+    /// Coarser partitions: those tried, and those that would make more actions certain, a forecast. Only if most of the traffic is
+    /// undetermined.
     #[serde(skip_serializing_if = "Option::is_none")]
     coarser: Option<Coarser>,
     /// How worth is biased, as far as simulations show; null where they show no bias.
@@ -68,6 +69,11 @@ struct PurchaseReport {
     saving_error: f64,
     /// Whether the price of a label and the traffic are known, so that the labels are worth it.
     pays: Option<bool>,
+    /// The size of a pool of items like the traffic in which the new items are found; null if none are new.
+    pool: Option<f64>,
+    /// The labels that would be worth their price without the limit; with a limit, a price and traffic.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    labels_without_limit: Option<usize>,
     /// The labels to buy in each cell.
     ways: Vec<Way>,
 }
@@ -79,6 +85,8 @@ struct FirstCells {
     labels: usize,
     worth: f64,
     worth_error: f64,
+    /// The size of a pool of items like the traffic in which the new items are found; null if none are new.
+    pool: Option<f64>,
 }
 
 /// The items to label.
@@ -93,8 +101,20 @@ struct ItemsReport {
     labels_elsewhere: usize,
     /// New items that the plan needs and the table does not have.
     missing: usize,
+    /// The size of a pool of items like the traffic in which the recommended new items are found; null if none are new.
+    pool: Option<f64>,
     /// Items of the table that have labels elsewhere, and are left off the list.
     labelled: usize,
+    /// Rows with labels that are not the router's, on which more labels would not show in its cells.
+    not_of_router: usize,
+    /// The router's rows that a table with labels does not have.
+    rows_elsewhere: usize,
+    /// The items of each cell.
+    cells: Vec<ItemsOfCell>,
+    /// The cells that the plan recommends such labels for, and of which the table has no items that it can use.
+    cells_without_items: Vec<u32>,
+    /// The cells of `labels_elsewhere`.
+    cells_elsewhere: Vec<u32>,
     /// The price of the labels, and their expected saving over the traffic; only with a price, and traffic.
     #[serde(skip_serializing_if = "Option::is_none")]
     cost: Option<f64>,
@@ -104,6 +124,15 @@ struct ItemsReport {
     saving_error: Option<f64>,
     /// The file they were written to, if any.
     output: Option<String>,
+}
+
+/// The items to label of one cell.
+#[derive(Debug, Serialize)]
+struct ItemsOfCell {
+    cell: u32,
+    items: usize,
+    /// The fewest and most labels of one item.
+    labels: [usize; 2],
 }
 
 /// The recommended labels: those that make the action certain or, if none do, those that bring most of what labels can save.
@@ -190,6 +219,11 @@ impl OpenCell {
     }
 }
 
+/// The numbers of some cells.
+fn numbers(cells: &[CellId]) -> Vec<u32> {
+    cells.iter().map(|cell| cell.0).collect()
+}
+
 /// The plan as data.
 pub(super) fn report(
     router: &Router,
@@ -205,31 +239,35 @@ pub(super) fn report(
         unit: task.loss().unit(),
         regret_bound: found.judgement.regret_bound,
         certain_share: found.judgement.certain,
-        to_certainty: found.to_certainty().map(|all| ToCertainty {
-            cells: all.cells.iter().map(|cell| cell.0).collect(),
+        to_certainty: buying.to_certainty(found).map(|all| ToCertainty {
+            cells: numbers(&all.cells),
             labels: all.labels,
             share: all.share,
         }),
-        coarser: coarser.and_then(Coarser::new),
+        coarser: coarser.map(Coarser::new),
         bias_of_worth: bias_of_worth(task, router),
         promise: found.promise.clone(),
         purchase: buying.purchase(found).map(|bought| PurchaseReport {
             label_price: args.label_price,
             traffic: args.traffic,
             max_labels: buying.most_labels(),
-            cells: bought.cells.iter().map(|cell| cell.0).collect(),
+            cells: numbers(&bought.cells),
             labels: bought.labels,
             cost: args.label_price.map(|price| price_of_labels(bought.labels, price)),
             saving: bought.saving,
             saving_error: bought.saving_error,
             pays: buying.is_priced().then_some(!bought.cells.is_empty()),
+            pool: found.pool_for(&bought.offers),
+            labels_without_limit: (buying.is_priced() && buying.most_labels().is_some())
+                .then(|| buying.purchase_without_limit(found).labels),
             ways: bought.offers.iter().map(|offer| Way::new(offer, found, router)).collect(),
         }),
         begin_with: buying.begin_with(found).map(|first| FirstCells {
-            cells: first.cells.iter().map(|cell| cell.0).collect(),
+            cells: numbers(&first.cells),
             labels: first.labels,
             worth: first.worth,
             worth_error: first.worth_error,
+            pool: found.pool_for(&buying.asked_in(found, &first.cells)),
         }),
         items: listed.map(|listed| ItemsReport {
             items: listed.items,
@@ -238,7 +276,17 @@ pub(super) fn report(
             worth_error: listed.worth_error,
             labels_elsewhere: listed.labels_of_other_way,
             missing: listed.missing,
+            pool: listed.pool,
             labelled: listed.labelled,
+            not_of_router: listed.not_of_router,
+            rows_elsewhere: listed.rows_elsewhere,
+            cells: listed
+                .cells
+                .iter()
+                .map(|of| ItemsOfCell { cell: of.cell.0, items: of.items, labels: of.labels })
+                .collect(),
+            cells_without_items: numbers(&listed.cells_without_items),
+            cells_elsewhere: numbers(&listed.cells_of_other_way),
             cost: listed.cost(args),
             saving: listed.saving(args).map(|[saving, _]| saving),
             saving_error: listed.saving(args).map(|[_, error]| error),

@@ -228,7 +228,16 @@ fn both_lists_together_spend_the_limit_once() {
         }
         let listed = line(path, &format!("plan router.safetensors {TASK} {flags} --items pool.csv --json")).ok().json();
         if listed["purchase"].is_object() {
-            assert_eq!(listed["items"]["labels_elsewhere"], present, "{flags}: {listed}");
+            let items = &listed["items"];
+            assert_eq!(items["labels_elsewhere"], present, "{flags}: {listed}");
+            let elsewhere = items["cells_elsewhere"].as_array().unwrap().iter().map(ToString::to_string);
+            assert_eq!(elsewhere.collect::<HashSet<_>>(), cells(&of_present), "{flags}: {listed}");
+            for of in items["cells"].as_array().unwrap() {
+                let rows = parse_csv(&of_new).1.into_iter().filter(|row| row[1] == of["cell"].to_string());
+                let labels: Vec<u64> = rows.map(|row| row[2].parse().unwrap()).collect();
+                let range = [labels.iter().min().unwrap(), labels.iter().max().unwrap()];
+                assert_eq!((&of["items"], &of["labels"]), (&labels.len().into(), &serde_json::json!(range)), "{of}");
+            }
         }
     }
     assert!(mixed > 0);
@@ -263,6 +272,10 @@ fn plans_without_certain_cells_say_what_would_make_them_certain() {
         Some(partition) => assert!(text.contains(&format!("--partition {partition} has")), "{text}"),
         None => assert!(text.contains("more items with labels are needed"), "{text}"),
     }
+    // 40 cells are more than any of these has.
+    assert_eq!(found["coarser"]["tried"], serde_json::json!(["top-class:5", "confidence:10", "confidence:5"]));
+    let certified = line(path, &format!("show fine.safetensors {TASK} --json")).ok().json();
+    assert_eq!(certified["coarser"], found["coarser"]);
     let shown = line(path, &format!("show fine.safetensors {TASK}")).ok().words();
     assert!(shown.contains("more would be certain") || shown.contains("more items with labels are needed"), "{shown}");
 }
@@ -390,6 +403,8 @@ fn plans_say_what_a_limit_leaves_out_and_how_large_a_pool_they_need() {
     let ((all, found), (some, limited)) = (plan(""), plan(" --spend 0.006"));
     assert!(limited["purchase"]["labels"].as_u64().unwrap() <= 60, "{limited}");
     let labels = found["purchase"]["labels"].as_u64().unwrap();
+    assert_eq!(limited["purchase"]["labels_without_limit"], labels, "{limited}");
+    assert!(found["purchase"]["labels_without_limit"].is_null(), "{found}");
     let said = some.replace(',', "");
     assert!(said.contains(&format!("without it {labels} labels would be worth buying")), "{labels}: {some}");
     assert!(!some.contains("each further label costs more"), "{some}");
@@ -398,6 +413,40 @@ fn plans_say_what_a_limit_leaves_out_and_how_large_a_pool_they_need() {
     assert!(all.replace(',', "").contains(&format!("Brier points ({labels} × 0.0001)")), "{all}");
     let buys_new = found["purchase"]["ways"].as_array().unwrap().iter().any(|way| !way["new_items"].is_null());
     assert_eq!(all.contains("a pool of about"), buys_new, "{all}");
-    let by_kind = plan(" --only new-items").0;
-    assert!(by_kind.contains("The new items take a pool of about"), "{by_kind}");
+    let (by_kind, found) = plan(" --only new-items");
+    // The cell that needs the largest pool has all its new items in it on average.
+    let cells = found["cells"].as_array().unwrap();
+    let share =
+        |way: &serde_json::Value| cells.iter().find(|cell| cell["cell"] == way["cell"]).unwrap()["share"].as_f64();
+    let ways = found["purchase"]["ways"].as_array().unwrap().iter();
+    let sizes = ways.map(|way| way["new_items"].as_f64().unwrap() / share(way).unwrap());
+    let largest = sizes.fold(0.0, f64::max);
+    let pool = found["purchase"]["pool"].as_f64().unwrap();
+    assert!(largest > 0.0 && (pool - largest).abs() < 1e-6 * largest, "{pool} and {largest}");
+    let said = by_kind.replace(',', "");
+    let said = said.split_once("The new items take a pool of about ").unwrap_or_else(|| panic!("{by_kind}")).1;
+    let said: f64 = said.split(' ').next().unwrap().parse().unwrap();
+    assert!(pool <= said && said < 1.1 * pool + 1.0, "{said} and {pool}");
+}
+
+/// What would make actions certain is of the kind of labels that can be bought, in the terminal and as data.
+#[test]
+fn certainty_is_priced_by_the_kind_of_labels_that_can_be_bought() {
+    let (folder, _) = first_round();
+    let path = folder.path();
+    let mut found = Vec::new();
+    for only in ["", " --only new-items", " --only present-items"] {
+        let plan = format!("plan router.safetensors {TASK} --label-price 1000 --traffic 10{only}");
+        let (text, json) = (line(path, &plan).ok().words(), line(path, &format!("{plan} --json")).ok().json());
+        let labels = json["to_certainty"]["labels"].as_u64();
+        match labels {
+            Some(labels) => {
+                let said = format!("To make actions certain: about {labels} labels for");
+                assert!(text.replace(',', "").contains(&said), "{said} in {text}");
+            }
+            None => assert!(text.contains("No reasonable number of labels"), "{text}"),
+        }
+        found.push(labels);
+    }
+    assert!(found[0].is_some() && found[1] != found[2], "{found:?}");
 }

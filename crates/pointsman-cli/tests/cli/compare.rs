@@ -144,6 +144,10 @@ fn incomparable_inputs_are_refused() {
             "--baseline x: write one of router.safetensors, fine",
         ),
         ("router.safetensors missing.st heldout.csv", "missing.st: no such file"),
+        (
+            "router.safetensors fine.safetensors heldout.csv --annotations - --table fine=heldout.csv",
+            "--annotations -: the labels are read once per table",
+        ),
         ("router.safetensors heldout.csv cheap.toml missing.toml", "missing.toml: no such file"),
     ] {
         let run = line(path, &format!("compare {arguments} --json"));
@@ -252,4 +256,33 @@ fn routers_of_two_models_are_compared_on_a_table_each() {
         let refused = line(path, &format!("{compare} {flags}"));
         assert!(refused.stderr.contains(why), "{flags}: {refused:?}");
     }
+}
+
+/// Caps are stated as `evaluate` states them, for the policies that have the capped route.
+#[test]
+fn caps_are_stated_with_their_cost() {
+    let folder = shop();
+    let path = folder.path();
+    let task = "--route expert=0.02 --abstain 0.6 --cap expert=10";
+    let compare = format!("compare router.safetensors fine.safetensors heldout.csv {task}");
+    let (found, text) = (line(path, &format!("{compare} --json")).ok().json(), line(path, &compare).ok().words());
+    for it in found["policies"].as_array().unwrap() {
+        let name = it["name"].as_str().unwrap();
+        let alone = line(path, &format!("evaluate {name} heldout.csv {task} --json")).ok().json();
+        has_keys(it, &["caps", "capped"]);
+        assert_eq!((&it["caps"], &it["capped"]), (&alone["caps"], &alone["capped"]), "{name}");
+        assert_eq!((&it["caps"][0]["most"], &it["caps"][0]["granted"]), (&10.into(), &10.into()), "{it}");
+        let [wanted, moved] = [&it["caps"][0]["wanted"], &it["capped"]["moved"]].map(|n| n.as_u64().unwrap());
+        assert_eq!(moved, wanted - 10, "{it}");
+        let said = format!("{name}: Cap on expert: 10 of these rows at most; {wanted} want it, 10 get it.");
+        assert!(text.contains(&said), "{said} in {text}");
+        let said = format!("{name}: {moved} rows take the next-best action instead, which costs ");
+        assert!(text.contains(&said), "{said} in {text}");
+    }
+    fs::write(path.join("alone.toml"), "abstain = 0.6\n").unwrap();
+    let one = "compare router.safetensors heldout.csv cheap.toml alone.toml --cap expert=10 --json";
+    let found = line(path, one).ok().json();
+    assert!(found["policies"][0]["caps"].is_array() && found["policies"][1]["caps"].is_null(), "{found}");
+    let free = line(path, &format!("{} --json", compare.replace(" --cap expert=10", ""))).ok().json();
+    assert!(free["policies"][0]["caps"].is_null() && free["policies"][0]["capped"].is_null(), "{free}");
 }

@@ -116,6 +116,7 @@ fn empty_table_gives_an_empty_table() {
     assert_eq!(fs::read_to_string(path.join("out.csv")).unwrap(), format!("{columns}\n"));
     let printed = run.json();
     assert_eq!((&printed["rows"], &printed["expected_cost"]), (&0.into(), &serde_json::Value::Null));
+    assert!(run.stdout.contains("\"predict\": 0.0") && !run.stdout.contains("-0.0"), "{}", run.stdout);
     // A wrong header is still wrong, and so is a filter that keeps nothing.
     fs::write(path.join("wrong.csv"), "id,prob_cat,prob_cow\n").unwrap();
     assert_eq!(line(path, &format!("decide router.safetensors wrong.csv {TASK}")).code, 2);

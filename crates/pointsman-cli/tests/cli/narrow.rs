@@ -166,7 +166,12 @@ fn summaries_and_reports_fit_the_terminal() {
         "diagnose twelve.csv --route expert=0.05 --abstain 0.8",
         "diagnose two.csv",
         "compare product.st two-heldout.csv --task cheap.toml --task dear.toml",
+        "compare forest.st product.st two-heldout.csv --route expert=0.01 --cap expert=5",
         "task check cheap.toml",
+        "task check cheap.toml --classes one-long-name,another-long-name,a-third-long-name",
+        "compile tree.st --route expert=0.05 -o policy-of-a-long-name-for-one-line.st",
+        "check policy-of-a-long-name-for-one-line.st",
+        "check forest.st",
     ] {
         fits(folder, line);
     }

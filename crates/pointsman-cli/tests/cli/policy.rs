@@ -136,3 +136,28 @@ fn policies_do_not_replace_other_files() {
     let error = refused(path, "calibrate calibration.csv -o policy.safetensors");
     assert!(error.contains("is a policy, which would be lost"), "{error}");
 }
+
+#[test]
+fn summary_of_a_policy_file_has_the_corrected_cost() {
+    let folder = workshop();
+    let path = folder.path();
+    line(path, &format!("compile router.safetensors {TASK} -o policy.safetensors")).ok();
+    let decide = |flags: &str| line(path, &format!("decide {flags} --json")).ok().json();
+    let wanted = line(path, "check policy.safetensors --json").ok().json()["promise"].clone();
+    let found = decide("policy.safetensors heldout.csv");
+    for (key, value) in wanted.as_object().unwrap() {
+        assert_eq!(&found["promise"][key], value, "{key}: {found}");
+    }
+    let said = line(path, "decide policy.safetensors heldout.csv -o out.csv").ok().stderr;
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    let said = said.split_once("corrected on calibration rows left out, for traffic like them: ").unwrap().1;
+    let said: f64 = said.split(' ').next().unwrap().parse().unwrap();
+    assert!((said - wanted["cost"].as_f64().unwrap()).abs() < 1e-3, "{said} and {wanted}");
+    // At other prices, and where caps move queries, nothing is corrected; with a router everything is.
+    for flags in ["--route expert=0.01", "--cap expert=3"] {
+        let found = decide(&format!("policy.safetensors heldout.csv {flags}"));
+        assert!(found["promise"].is_null() && crate::keys(&found).contains(&"promise"), "{flags}: {found}");
+    }
+    let found = decide(&format!("router.safetensors heldout.csv {TASK}"));
+    assert!(!crate::keys(&found).contains(&"promise"), "{found}");
+}

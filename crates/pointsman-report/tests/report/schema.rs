@@ -2,6 +2,7 @@
 
 use pointsman::diagnose::diagnose;
 use pointsman::diagnose::{Advice, diagnose_annotated};
+use pointsman::policy::{CapSize, Caps};
 use pointsman::{Loss, Oracle, Partition, Router, Table, Task};
 use serde_json::{Value, json};
 
@@ -144,12 +145,18 @@ fn comparisons_satisfy_their_schema() {
         let held_out = table(two, 200, k, 2);
         let tasks =
             [("a", brier()), ("b", oracles_of_every_kind()), ("c", brier().budget(0.2).unwrap()), ("d", free.clone())];
-        let replays = tasks.map(|(name, task)| (name, router.policy(&task).unwrap().replay(&held_out).unwrap()));
+        let mut replays = tasks.map(|(name, task)| (name, router.policy(&task).unwrap().replay(&held_out).unwrap()));
+        let caps = Caps::new(&free, [("expert", CapSize::Queries(3))]).unwrap();
+        replays[3].1 = replays[3].1.clone().with_caps(caps, &held_out, None).unwrap();
         let found =
             pointsman::evaluate::compare_policies(replays.iter().map(|(name, replay)| (*name, replay)), Some("b"))
                 .unwrap();
         let mut value = serde_json::to_value(&found).unwrap();
         assert_eq!(check_against(&schema, &value), Vec::<String>::new(), "{k}");
+        assert_eq!(
+            (&value["policies"][3]["caps"][0]["most"], &value["policies"][0]["caps"]),
+            (&json!(3), &json!(null))
+        );
         value["policies"][0]["shares"]["predict"] = json!(2);
         value["policies"][0].as_object_mut().unwrap().remove("cost");
         value["winner"] = json!("a");

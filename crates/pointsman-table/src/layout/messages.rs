@@ -152,8 +152,11 @@ impl Finder<'_> {
     pub(super) fn label_columns_hint(&self, classes: &[String]) -> Option<String> {
         let labels = Labels::new(classes);
         let text = |field: &Field| field.first.as_deref().map_or("", str::trim).to_owned();
-        let is_label =
-            |field: &Field| classes.contains(&text(field)) || labels.class_but_for_case(&text(field)).is_some();
+        // Numbers may be anything, unless their columns are called labels.
+        let is_number = |field: &Field| field.name.contains("label") && labels.class(&text(field)).is_some();
+        let is_label = |field: &Field| {
+            classes.contains(&text(field)) || labels.class_but_for_case(&text(field)).is_some() || is_number(field)
+        };
         let is_free = |field: &&Field| field.shape == Shape::Scalar && self.columns.wide_role(&field.name).is_none();
         let free: Vec<&Field> = self.fields.iter().filter(is_free).collect();
         let prefix = |name: &'_ str| name.trim_end_matches(|c: char| c.is_ascii_digit()).len();

@@ -210,6 +210,13 @@ fn labels_may_be_one_per_column() {
         error.contains("label_1, label_2, label_3 hold one label each") && error.contains("--columns labels=label_,"),
         "{error}"
     );
+    // So it does for numbers of classes under such names, and not for other numbers.
+    for (name, is_named) in [("label_", true), ("size_", false)] {
+        let numbers = folder.file("n.csv", &format!("prob_a,prob_b,{name}1,{name}2\n1,0,1,0\n0,1,,1\n"));
+        let error =
+            read_frame(&numbers, &ReadOptions { need: Need::Votes, ..options("", &[]) }).unwrap_err().to_string();
+        assert_eq!(error.contains(&format!("--columns labels={name},")), is_named, "{error}");
+    }
     let wrong = folder.file("b.csv", "prob_a,prob_b,label_1,label_2\n1,0,b,\n0,1,b,B\n");
     let error = read_frame(&wrong, &options("labels=label_", &[])).unwrap_err().to_string();
     assert!(error.contains("row 2 (line 3), column label_2: label \"B\" is not among the classes"), "{error}");

@@ -330,10 +330,17 @@ impl Plan {
     /// none.
     #[must_use]
     pub fn to_certainty(&self) -> Option<ToCertainty> {
+        self.to_certainty_of(|_| true)
+    }
+
+    /// As [`Plan::to_certainty`], among offers that can be bought, such as only new items.
+    #[must_use]
+    pub fn to_certainty_of(&self, can_be_bought: impl Fn(&Offer) -> bool) -> Option<ToCertainty> {
         let mut all = ToCertainty { cells: Vec::new(), labels: 0, share: 0.0 };
-        for (plan, labels) in self.cells.iter().filter_map(|plan| Some((plan, plan.labels?))) {
+        for plan in &self.cells {
+            let Some(offer) = plan.determining_of(&can_be_bought) else { continue };
             all.cells.push(plan.cell);
-            all.labels = all.labels.saturating_add(labels);
+            all.labels = all.labels.saturating_add(offer.labels);
             all.share += plan.share;
         }
         Some(all).filter(|all| !all.cells.is_empty())

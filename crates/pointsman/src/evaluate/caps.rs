@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::replay::Replay;
 use super::taken_actions::TakenActions;
-use super::{Basis, Evaluation, minus};
+use super::{Basis, minus};
 use crate::error::Result;
 use crate::policy::{CappedActions, Caps, Policy, RowDraws};
 use crate::table::Table;
@@ -84,9 +84,13 @@ impl Replay {
         Some((caps, actions))
     }
 
-    /// Adds the use of the caps and what they cost.
-    pub(super) fn add_caps(&self, policy: &Policy, taken: &TakenActions<'_>, evaluation: &mut Evaluation) {
-        let Some((caps, uses)) = taken.caps() else { return };
+    /// The use of each cap and, if rows take other actions because of them, what the caps cost.
+    pub(super) fn use_of_caps(
+        &self,
+        policy: &Policy,
+        taken: &TakenActions<'_>,
+    ) -> (Vec<EvaluatedCap>, Option<CostOfCaps>) {
+        let Some((caps, uses)) = taken.caps() else { return (Vec::new(), None) };
         let used = |((route, used), price): ((&str, &crate::policy::CapUse), f64)| EvaluatedCap {
             route: route.to_owned(),
             most: used.most,
@@ -95,9 +99,9 @@ impl Replay {
             price,
         };
         let names = caps.names(policy.task());
-        evaluation.caps = names.into_iter().zip(uses).zip(caps.savings(policy, uses)).map(used).collect();
+        let used = names.into_iter().zip(uses).zip(caps.savings(policy, uses)).map(used).collect();
         if !taken.is_capped() {
-            return;
+            return (used, None);
         }
         let (by, without) = (self.best_basis(), self.taken_actions_without_caps(policy));
         let on = |by: Basis| if self.best_basis() == Basis::Corrected { by } else { Basis::Table };
@@ -112,6 +116,6 @@ impl Replay {
             _ => None,
         };
         let moved = (0..self.places.len()).filter(|&row| taken.is_moved(row, &without)).count();
-        evaluation.capped = Some(CostOfCaps { moved, cost, standard_error, identified });
+        (used, Some(CostOfCaps { moved, cost, standard_error, identified }))
     }
 }

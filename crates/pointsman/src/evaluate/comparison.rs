@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use super::taken_actions::TakenActions;
-use super::{Basis, MIN_DIFFERING_ROWS, Replay, Truth, minus};
+use super::{Basis, CostOfCaps, EvaluatedCap, MIN_DIFFERING_ROWS, Replay, Truth, minus};
 use crate::error::{Result, TableError, TaskError};
 use crate::loss::Loss;
 use crate::numeric::weighted::Z_95;
@@ -48,6 +48,12 @@ pub struct PolicyCost {
     pub difference: Option<Difference>,
     /// The share of the rows that gets each action.
     pub shares: Named<f64>,
+    /// The use of each cap, if the rows were replayed under caps.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
+    pub caps: Vec<EvaluatedCap>,
+    /// What the caps cost, if rows take other actions because of them.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub capped: Option<CostOfCaps>,
 }
 
 /// The mean paired difference of two costs.
@@ -154,6 +160,7 @@ pub fn compare_policies<'a, S: Into<String>>(
     let policies =
         replays.iter().zip(&costs).zip(&same_loss).enumerate().map(|(other, (((name, replay), own), &same))| {
             let policy = &replay.policy;
+            let (caps, capped) = replay.use_of_caps(policy, &own.taken);
             PolicyCost {
                 name: name.clone(),
                 task: policy.task_summary(),
@@ -164,6 +171,8 @@ pub fn compare_policies<'a, S: Into<String>>(
                 same_loss: same,
                 difference: if same && other != place { own.minus(&costs[place]) } else { None },
                 shares: replay.shares(policy, &policy.task().action_names()),
+                caps,
+                capped,
             }
         });
     Ok(Comparison {

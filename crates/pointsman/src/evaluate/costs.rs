@@ -33,7 +33,7 @@ impl Replay {
         if self.is_correctable() {
             self.add_corrected_costs(policy, &names, &taken, &mut evaluation)?;
         }
-        self.add_caps(policy, &taken, &mut evaluation);
+        (evaluation.caps, evaluation.capped) = self.use_of_caps(policy, &taken);
         evaluation.shares = self.shares(policy, &names);
         self.rank(&mut evaluation);
         for support in [Support::Enough, Support::Sparse, Support::Empty] {

@@ -135,7 +135,9 @@ impl Tally {
     pub fn summary(&self, policy: &Policy) -> TallySummary {
         let mean = |value: &dyn Fn(Decision<'_>) -> f64| -> f64 {
             let all = self.rows.max(1) as f64;
-            self.counts.iter().map(|(&alike, &n)| value(decided(policy, alike)) * (n as f64 / all)).sum()
+            let parts = self.counts.iter().map(|(&alike, &n)| value(decided(policy, alike)) * (n as f64 / all));
+            // A sum of nothing is a negative zero, which adding zero makes positive.
+            parts.sum::<f64>() + 0.0
         };
         let all = self.rows.max(1) as f64;
         let names = policy.task().action_names();
