@@ -111,7 +111,6 @@ impl Replay {
             Basis::Corrected => self.identify_difference(cost, &|row| part(taken, row) - part(&without, row)),
             _ => None,
         };
-        let moved = (0..self.places.len()).filter(|&row| taken.is_moved(row, &without)).count();
-        evaluation.capped = Some(CostOfCaps { moved, cost, standard_error, identified });
+        evaluation.capped = Some(CostOfCaps { moved: taken.moved(), cost, standard_error, identified });
     }
 }
