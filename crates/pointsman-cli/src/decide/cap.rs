@@ -114,8 +114,11 @@ pub(super) fn describe(
             let open = identified_interval(capped.cost, error, capped.identified);
             (with_error(capped.cost, error) + &open, "")
         }
-        // Without calibration rows nothing corrects them.
-        None => (short(capped.cost), ", by the estimates that decide, which may overstate it"),
+        // Caps move no calibration rows that could correct them.
+        None => {
+            let open = identified_interval(capped.cost, 0.0, capped.identified);
+            (short(capped.cost) + &open, ", by the estimates that decide, which may overstate it")
+        }
     };
     // Held-out rows may say that it costs less than nothing.
     let difference =

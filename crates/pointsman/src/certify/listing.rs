@@ -19,8 +19,11 @@ impl Plan {
         table: &Table,
         wanted: impl Fn(&CellPlan) -> bool,
     ) -> Result<Vec<ItemToLabel>> {
-        let offers: Vec<Offer> =
-            self.cells.iter().filter(|plan| wanted(plan)).filter_map(CellPlan::determining).collect();
+        // Only the way that the table offers: labels by the other way are worth something else.
+        let is_possible =
+            |offer: &Offer| if table.has_votes() { offer.more_labels.is_some() } else { offer.more_items.is_some() };
+        let cells = self.cells.iter().filter(|plan| wanted(plan));
+        let offers: Vec<Offer> = cells.filter_map(|plan| plan.determining_of(is_possible)).collect();
         self.items_of(router, table, &offers)
     }
 

@@ -115,7 +115,6 @@ impl Replay {
             Basis::Corrected => self.identify_difference(cost, &|row| part(taken, row) - part(&without, row)),
             _ => None,
         };
-        let moved = (0..self.places.len()).filter(|&row| taken.is_moved(row, &without)).count();
-        (used, Some(CostOfCaps { moved, cost, standard_error, identified }))
+        (used, Some(CostOfCaps { moved: taken.moved(), cost, standard_error, identified }))
     }
 }

@@ -13,18 +13,34 @@ pub(crate) struct Parts {
     actions: usize,
     /// One part per action, row by row.
     parts: Vec<f64>,
+    /// Where the routed rows begin, if some are routed and some that are more certain are not.
+    first_routed: Option<FirstRouted>,
+}
+
+/// Where the rows begin that a threshold rule routes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FirstRouted {
+    /// The quantile of the uncertainty.
+    pub(crate) cut: f64,
+    /// The action below it, and the route above it.
+    pub(crate) actions: [usize; 2],
 }
 
 impl Parts {
     /// A rule from one part per action, row by row.
     pub(crate) fn new(actions: usize, parts: Vec<f64>) -> Self {
-        Self { actions, parts }
+        Self { actions, parts, first_routed: None }
+    }
+
+    /// Where the routed rows begin.
+    pub(crate) fn first_routed(&self) -> Option<FirstRouted> {
+        self.first_routed
     }
 
     /// A rule with one action per row.
     pub(crate) fn from_actions(actions: usize, taken: impl Iterator<Item = usize>) -> Self {
         let one = |taken: usize| (0..actions).map(move |action| f64::from(u8::from(action == taken)));
-        Self { actions, parts: taken.flat_map(one).collect() }
+        Self::new(actions, taken.flat_map(one).collect())
     }
 
     /// The actions of a row, with the part of each.
@@ -53,9 +69,13 @@ struct Segment {
 }
 
 impl Quantiles {
-    /// Learns from rows with these scores and costs.
+    /// Learns from rows with these scores and costs. Shares of the traffic are by weight.
     pub(crate) fn fit(scores: &[f64], costs: &[Vec<f64>], weights: &[f64], task: &Task) -> Self {
-        let spans = spans(scores, weights);
+        Self::fit_with_spans(&spans(scores, weights), costs, weights, task)
+    }
+
+    /// Learns from rows with these [`spans`] and costs.
+    pub(crate) fn fit_with_spans(spans: &[[f64; 2]], costs: &[Vec<f64>], weights: &[f64], task: &Task) -> Self {
         let mut sums = vec![vec![0.0; task.actions()]; CUTS + 1];
         for (row, &span) in spans.iter().enumerate() {
             let weight = weights[row];
@@ -133,12 +153,22 @@ impl Quantiles {
                 before = until;
             }
         }
-        Parts::new(actions, parts)
+        let is_route = |action: usize| (1..=self.prices.len()).contains(&action);
+        let [bottom, middle, top] = taken;
+        let cuts = match first < second {
+            true => [(first, [bottom, middle]), (second, [middle, top])],
+            false => [(first, [bottom, top]); 2],
+        };
+        let first_routed = cuts
+            .into_iter()
+            .find(|(cut, [below, above])| *cut > 0.0 && *cut < 1.0 && !is_route(*below) && is_route(*above));
+        let first_routed = first_routed.map(|(cut, actions)| FirstRouted { cut, actions });
+        Parts { first_routed, ..Parts::new(actions, parts) }
     }
 }
 
 /// The part of an interval of quantiles before a cut.
-fn part_before(cut: f64, [from, to]: [f64; 2]) -> f64 {
+pub(crate) fn part_before(cut: f64, [from, to]: [f64; 2]) -> f64 {
     // A very small weight may have an interval of length zero.
     if to > from { ((cut - from) / (to - from)).clamp(0.0, 1.0) } else { f64::from(u8::from(cut >= to)) }
 }

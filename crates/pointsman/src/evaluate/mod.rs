@@ -30,6 +30,7 @@ pub use cells::{CellSummary, HeldOutCell};
 pub use comparison::{Comparison, Difference, PolicyCost, compare_policies};
 pub use evaluation::{Evaluation, LossReached, Truth};
 pub use grid::{GridRoute, PriceGrid};
+use limited_threshold::{FirstRouted, part_before};
 pub(crate) use limited_threshold::{Parts, Quantiles, spans};
 pub use measure::{CellLosses, Correlations, Mean, RoutingCurve};
 pub use mixtures::MixtureHistogram;

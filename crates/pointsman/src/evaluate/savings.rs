@@ -1,8 +1,9 @@
 //! Savings of a router over simple rules, on held-out rows.
 
 use super::taken_actions::TakenActions;
-use super::{Basis, Parts, Quantiles, Replay, Thresholds, minus, spans};
+use super::{Basis, FirstRouted, Parts, Quantiles, Replay, Thresholds, minus, part_before, spans};
 use crate::error::Result;
+use crate::numeric::weighted::weighted_mean;
 use crate::policy::Policy;
 use crate::task::Limit;
 
@@ -12,6 +13,9 @@ use crate::task::Limit;
 /// 91 % of cases, those from 20 in 90 %, from 10 in 85 % and from 5 in 78 %. Student's t hardly helps: costs are skewed, and few rows miss the
 /// rare large ones.
 pub const MIN_DIFFERING_ROWS: usize = 30;
+
+/// The share of the rows, next to those that a threshold routes, from which the saving of the rows that it displaces is taken.
+const DISPLACED_SHARE: f64 = 0.05;
 
 /// The saving of the router over another rule, per query. Standard errors are those of paired differences; none for one row.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -107,8 +111,8 @@ pub(super) struct Priced<'a> {
 pub(super) struct BestThreshold {
     /// The cost of each row by both corrections.
     pub(super) rows: [Vec<f64>; 2],
-    /// These costs with prices of caps, if as much is routed as caps admit: a further row that is routed displaces another, as under the
-    /// router's caps.
+    /// These costs with the saving of displaced rows, if as much is routed as caps admit: a further row that is routed displaces one that is
+    /// a little more certain.
     pub(super) priced: [Vec<f64>; 2],
     /// The part of each row that is routed to a Bayes-optimal oracle.
     pub(super) bayes_parts: Vec<f64>,
@@ -132,7 +136,9 @@ impl Replay {
         let costs: Vec<Vec<f64>> = (0..rows)
             .map(|row| (0..task.actions()).map(|action| self.cost(&chosen_by, row, action, Basis::Corrected)).collect())
             .collect();
-        let (share, spans) = (self.share_to_route(policy, taken), spans(&self.uncertainty, &self.weights));
+        // Caps count rows.
+        let counts = if taken.is_capped() { vec![1.0; rows] } else { self.weights.clone() };
+        let (share, own_spans) = (self.share_to_route(policy, taken), spans(&self.uncertainty, &counts));
         let fit = |among: &[usize]| {
             let pick = |values: &[f64]| among.iter().map(|&row| values[row]).collect::<Vec<f64>>();
             let (scores, weights) = (pick(&self.uncertainty), pick(&self.weights));
@@ -142,7 +148,10 @@ impl Replay {
                     let rule = Thresholds::fit(&scores, &costs, &weights);
                     Parts::from_actions(task.actions(), self.uncertainty.iter().map(|&score| rule.action(score)))
                 }
-                Some(share) => Quantiles::fit(&scores, &costs, &weights, task).parts(share, &spans),
+                Some(share) => {
+                    let spans = spans(&scores, &pick(&counts));
+                    Quantiles::fit_with_spans(&spans, &costs, &weights, task).parts(share, &own_spans)
+                }
             }
         };
         let folds = self.folds.iter().max().map_or(0, |last| last + 1);
@@ -161,14 +170,19 @@ impl Replay {
         let bayes_part = |rule: &Parts, row: usize| mean(rule, row, &|action| policy.bayes_part(action));
         let is_route = |action: usize| (1..=task.routes().len()).contains(&action);
         let routed = |rule: &Parts, row: usize| mean(rule, row, &|action| f64::from(u8::from(is_route(action))));
-        let is_full = |rule: &Parts| share.is_some_and(|share| self.mean(&|row| routed(rule, row)).mean > share - 1e-9);
-        let (own_is_full, others_are_full) = (is_full(&own), others.iter().map(is_full).collect::<Vec<bool>>());
-        let price = |rule: &Parts, row: usize, is_full: bool| {
-            if is_full { mean(rule, row, &|action| taken.price_of_cap_on(row, action)) } else { 0.0 }
+        let routed_share = |rule: &Parts| weighted_mean((0..rows).map(|row| (counts[row], routed(rule, row))));
+        let saving = |rule: &Parts| match share.filter(|_| taken.is_capped()) {
+            Some(share) if routed_share(rule) > share - 1e-9 => self.saving_of_displaced(policy, rule, &own_spans),
+            _ => 0.0,
+        };
+        let (own_saving, other_savings) = (saving(&own), others.iter().map(saving).collect::<Vec<f64>>());
+        let price = |rule: &Parts, row: usize, saving: f64| match saving {
+            0.0 => 0.0,
+            saving => routed(rule, row) * saving * taken.weight_of_displaced(row),
         };
         let prices = (0..rows).map(|row| {
-            let is_full = others_are_full[self.folds[row] as usize];
-            price(&own, row, own_is_full).midpoint(price(other(row), row, is_full))
+            let saving = other_savings[self.folds[row] as usize];
+            price(&own, row, own_saving).midpoint(price(other(row), row, saving))
         });
         let prices: Vec<f64> = prices.collect();
         let rows_of_both = self.each_row(&|row, by| f64::midpoint(of(&own, row, by), of(other(row), row, by)));
@@ -181,13 +195,32 @@ impl Replay {
         }))
     }
 
-    /// The share of the rows that another rule may route under the task's limit or under caps: as much as the router, or a whole budget that
-    /// does not bind for the router. `None` without a limit, and with caps that are not exceeded.
+    /// What a threshold would save on the rows that a further routed row displaces, by the estimates that decide: those next to the ones that
+    /// it routes.
+    fn saving_of_displaced(&self, policy: &Policy, rule: &Parts, spans: &[[f64; 2]]) -> f64 {
+        let Some(FirstRouted { cut, actions: [below, route] }) = rule.first_routed() else { return 0.0 };
+        let part = |row: usize| part_before(cut, spans[row]) - part_before(cut - DISPLACED_SHARE, spans[row]);
+        let saving = |row: usize| {
+            let decision = policy.row(&self.decisions, row);
+            decision.costs_high()[below] - decision.costs_high()[route]
+        };
+        let displaced = (0..spans.len()).filter(|&row| part(row) > 0.0);
+        let mean = weighted_mean(displaced.map(|row| (part(row), saving(row))));
+        if mean.is_finite() { mean } else { 0.0 }
+    }
+
+    /// The share of the rows that another rule may route under the task's limit or under caps, of their number under caps and else of their
+    /// weight: as much as the router, or a whole budget that does not bind for the router. `None` without a limit, and with caps that are not
+    /// exceeded.
     fn share_to_route(&self, policy: &Policy, taken: &TakenActions<'_>) -> Option<f64> {
         let routes = 1..=policy.task().routes().len();
+        let is_route = |action: usize| f64::from(u8::from(routes.contains(&action)));
         let routed = taken.share_of(|action| routes.contains(&action));
         match policy.task().limit() {
-            _ if taken.is_capped() => Some(routed),
+            _ if taken.is_capped() => {
+                let rows = self.places.len();
+                Some((0..rows).map(|row| taken.action(row).mean(is_route)).sum::<f64>() / rows as f64)
+            }
             Some(Limit::Budget(most)) if !policy.is_limit_binding() => Some(most.max(routed)),
             limit => limit.map(|_| routed),
         }

@@ -15,6 +15,8 @@ pub(super) struct TakenActions<'a> {
     caps: Option<(Caps, Vec<CapUse>)>,
     /// What one more row under the cap on each action would save, at the task's own prices; empty if no cap is exceeded without them.
     prices: Vec<f64>,
+    /// The number of rows that take another action because of caps.
+    moved: usize,
     /// The mean weight of the rows.
     mean_weight: f64,
 }
@@ -31,7 +33,8 @@ impl Replay {
         caps.actions().zip(savings).for_each(|(action, saving)| prices[action] = saving);
         let taken = capped.taken.into_iter().map(|(known, action)| (known, MixedAction::always(action))).collect();
         let mean_weight = sum(self.weights.iter().copied()) / self.weights.len() as f64;
-        TakenActions { replay: self, policy, taken, by_row: true, caps: Some((caps, capped.uses)), prices, mean_weight }
+        let (moved, caps) = (capped.moved, Some((caps, capped.uses)));
+        TakenActions { replay: self, policy, taken, by_row: true, caps, prices, moved, mean_weight }
     }
 
     pub(super) fn taken_actions_without_caps<'a>(&'a self, policy: &'a Policy) -> TakenActions<'a> {
@@ -42,7 +45,8 @@ impl Replay {
         } else {
             self.groups.iter().map(|group| policy.action_of_source(group.source)).collect()
         };
-        TakenActions { replay: self, policy, taken, by_row, caps: None, prices: Vec::new(), mean_weight: f64::NAN }
+        let (prices, mean_weight) = (Vec::new(), f64::NAN);
+        TakenActions { replay: self, policy, taken, by_row, caps: None, prices, moved: 0, mean_weight }
     }
 }
 
@@ -88,9 +92,9 @@ impl TakenActions<'_> {
         self.caps.as_ref().map(|(caps, uses)| (caps, uses.as_slice()))
     }
 
-    /// Whether a row takes an action that it takes by no random draw of the other rule.
-    pub(super) fn is_moved(&self, row: usize, other: &Self) -> bool {
-        other.action(row).part_of(self.action(row).actions()[0]) == 0.0
+    /// The number of rows that take another action because of caps.
+    pub(super) fn moved(&self) -> usize {
+        self.moved
     }
 
     /// The action on a row.

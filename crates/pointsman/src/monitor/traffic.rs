@@ -98,7 +98,7 @@ pub struct Traffic {
     now: Histogram,
     /// The features of a forest, with the edges of their quarters.
     features: Vec<(String, Edges)>,
-    /// The two values of each of these features, if the calibration rows have exactly two.
+    /// The two values of each of these features, if the calibration rows have exactly two and the queries no others.
     two_values: Vec<Option<[f64; 2]>>,
     features_before: Histogram,
     features_now: Histogram,
@@ -262,7 +262,22 @@ impl Traffic {
             let quarter = self.quarters[cell.index()].bin(f64::from(peak.key()));
             self.now.add(cell, quarter, table.weight(row));
         }
-        if self.features.is_empty() { Ok(()) } else { add_features(&mut self.features_now, &self.features, table) }
+        if self.features.is_empty() {
+            return Ok(());
+        }
+        add_features(&mut self.features_now, &self.features, table)?;
+        self.forget_two_values(table)
+    }
+
+    /// A quarter of a feature is not named by its only value any more if a query has another one.
+    fn forget_two_values(&mut self, table: &Table) -> Result<()> {
+        let names: Vec<String> = self.features.iter().map(|(name, _)| name.clone()).collect();
+        for (two_values, column) in self.two_values.iter_mut().zip(table.feature_columns(&names)?) {
+            let is_other = |known: &[f64; 2], value: f64| !value.is_nan() && !known.contains(&value);
+            *two_values =
+                two_values.filter(|known| !(0..table.rows()).any(|row| is_other(known, table.features(row)[column])));
+        }
+        Ok(())
     }
 
     /// The shares that have moved.

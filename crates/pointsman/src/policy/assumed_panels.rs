@@ -12,7 +12,8 @@ use crate::task::Route;
 pub struct AssumedPanel {
     /// The route.
     pub route: String,
-    /// The number of labels per item that identify the loss: one per expert, and one that judges them.
+    /// The number of labels per item that identify the loss: one per expert and one that judges them, or two under the Brier loss unless the
+    /// panel's answer is its most frequent class.
     pub labels_needed: u64,
     /// The share of the calibration rows with fewer labels.
     pub share: f64,

@@ -95,22 +95,11 @@ impl Decision<'_> {
             (long_low, long_high) = (vec![0.0; actions], vec![0.0; actions]);
             (&mut long_low[..], &mut long_high[..])
         };
-        // A limit is a price, too.
-        let extra = policy.surcharges();
-        for (action, extra) in (0..actions).zip(extra) {
-            low[action] = self.costs()[action] + extra;
-            high[action] = self.costs_high()[action] + extra;
-        }
-        match choose_among(low, high, policy.priced(), |action| available.allows(action)) {
-            (UNDETERMINED, _) if self.code().is_none() => self,
-            (UNDETERMINED, _) => {
-                // Only bounds are known of the others: the cheapest of known cost is taken, which a missing route is not.
-                (0..actions)
-                    .filter(|&action| !available.allows(action))
-                    .for_each(|action| high[action] = f64::INFINITY);
-                Self { moved: Some(cheapest_known(low, high) as u8), ..self }
-            }
-            (code, _) => Self { moved: Some(code), ..self },
+        low.copy_from_slice(self.costs());
+        high.copy_from_slice(self.costs_high());
+        match policy.choose_available(low, high, |action| available.allows(action)) {
+            (false, _) if self.code().is_none() => self,
+            (_, action) => Self { moved: Some(action as u8), ..self },
         }
     }
 }
@@ -135,6 +124,29 @@ impl Decisions {
 }
 
 impl Policy {
+    /// The action instead of one that cannot be taken, and whether the costs determine it: the best of those that are allowed, else the
+    /// cheapest of them whose cost is known. Costs are changed to those by which queries are decided.
+    pub(super) fn choose_available(
+        &self,
+        low: &mut [f64],
+        high: &mut [f64],
+        allows: impl Fn(usize) -> bool,
+    ) -> (bool, usize) {
+        // A limit is a price, too.
+        for ((low, high), extra) in low.iter_mut().zip(high.iter_mut()).zip(self.surcharges()) {
+            (*low, *high) = (*low + extra, *high + extra);
+        }
+        match choose_among(low, high, self.priced(), &allows) {
+            (UNDETERMINED, _) => {
+                // A missing route has no known cost.
+                let missing = (0..high.len()).filter(|&action| !allows(action));
+                missing.for_each(|action| high[action] = f64::INFINITY);
+                (false, cheapest_known(low, high))
+            }
+            (code, _) => (true, code.into()),
+        }
+    }
+
     /// What a limit on routing adds to the price of each action.
     fn surcharges(&self) -> impl Iterator<Item = f64> {
         let routes = self.task.routes().iter().zip(self.priced().routes());

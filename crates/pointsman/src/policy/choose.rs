@@ -37,26 +37,10 @@ pub(super) fn choose_among(low: &[f64], high: &[f64], task: &Task, allows: impl 
             _ => 0,
         },
     };
-    let route = |action: usize| task.routes().get(action.wrapping_sub(1));
-    let known = |action: usize| low[action] == high[action];
-    let alike = |action: usize| match route(action).map(Route::oracle) {
-        Some(oracle) => Panel::from_oracle(oracle).is_none_or(|panel| panel.depends_on_agreement_only(task.loss())),
-        None => true,
-    };
-    let least_gap = |action: usize, other: usize| {
-        if known(action) || known(other) || alike(action) && alike(other) {
-            return (low[other] - low[action]).min(high[other] - high[action]);
-        }
-        let apart = low[other] - high[action];
-        match (route(action), route(other)) {
-            (Some(one), Some(two)) if *one.oracle() == Oracle::Bayes => apart.max(two.price() - one.price()),
-            _ => apart,
-        }
-    };
     for action in (0..n).map(order).filter(|&action| allows(action)) {
         let gap = |other: usize| {
             let tie = TIE * task.loss().rounding().max(high[action]).max(high[other]);
-            (least_gap(action, other), tie)
+            (least_gap([low, high], task, action, other), tie)
         };
         let gaps = (0..n).filter(|&other| other != action && allows(other)).map(gap);
         if gaps.clone().all(|(gap, tie)| gap >= -tie) {
@@ -64,6 +48,25 @@ pub(super) fn choose_among(low: &[f64], high: &[f64], task: &Task, allows: impl 
         }
     }
     (UNDETERMINED, 0.0)
+}
+
+/// The least by which another action can cost more than an action, for every value within the bounds.
+#[inline]
+pub(super) fn least_gap([low, high]: [&[f64]; 2], task: &Task, action: usize, other: usize) -> f64 {
+    let route = |action: usize| task.routes().get(action.wrapping_sub(1));
+    let known = |action: usize| low[action] == high[action];
+    let alike = |action: usize| match route(action).map(Route::oracle) {
+        Some(oracle) => Panel::from_oracle(oracle).is_none_or(|panel| panel.depends_on_agreement_only(task.loss())),
+        None => true,
+    };
+    if known(action) || known(other) || alike(action) && alike(other) {
+        return (low[other] - low[action]).min(high[other] - high[action]);
+    }
+    let apart = low[other] - high[action];
+    match (route(action), route(other)) {
+        (Some(one), Some(two)) if *one.oracle() == Oracle::Bayes => apart.max(two.price() - one.price()),
+        _ => apart,
+    }
 }
 
 /// The cheapest action whose cost is known; the cost of predicting always is.

@@ -154,7 +154,9 @@ impl<'p> Decision<'p> {
     #[must_use]
     pub fn margin(&self) -> f64 {
         if self.moved.is_some() {
-            return -self.cost_of_cap();
+            // Nothing was denied to a query without a determined action.
+            let denied = Self { moved: None, ..*self }.code();
+            return denied.map_or(0.0, |_| -self.cost_of_cap());
         }
         self.own.as_ref().map_or_else(|| self.policy.margins[self.source as usize], |own| own.margin)
     }

@@ -104,6 +104,17 @@ impl RowCosts {
     }
 }
 
+/// What a held-out row contributes to the cost of traffic.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CostOfRow {
+    pub(super) weight: f64,
+    pub(super) cost: f64,
+    /// What the row adds to the costs of other rows.
+    pub(super) influence: f64,
+    /// The width of the bounds on the cost.
+    pub(super) slack: f64,
+}
+
 /// A held-out row of one source.
 #[derive(Debug, Clone)]
 struct JudgedRow {
@@ -202,28 +213,60 @@ impl Policy {
     /// The distances from the expected cost to its bounds, because labels do not identify the irreducible loss of routed rows. `None` if the
     /// labels identify it.
     pub(super) fn open(&self) -> Option<[f64; 2]> {
-        self.open_under(&self.held_out().parts(), None, &|_, routed| [1.0, routed])
+        self.open_under(&self.held_out().parts(), None, &|_| 1.0)
     }
 
-    /// The same with other weights of the rows. From the source of rows and the part of them that is routed to a Bayes-optimal oracle, `weigh`
-    /// gives the factor of their weight, and the factor of the weight that is routed to such an oracle.
+    /// The same with other weights of the rows.
     pub(super) fn open_under(
         &self,
         parts: &[usize],
         within: Option<Within<'_>>,
-        weigh: &dyn Fn(u32, f64) -> [f64; 2],
+        factor: Factors<'_>,
+    ) -> Option<[f64; 2]> {
+        let (routed, routed_means) = self.routed_parts(parts, within);
+        self.open_if_routed(parts, &routed, routed_means.as_ref(), factor)
+    }
+
+    /// The distances to the bounds on what caps or missing routes add to the cost. Rows that are routed to a Bayes-optimal oracle only because of
+    /// them and rows that are not routed to one because of them have independent bounds.
+    pub(super) fn open_difference(&self, parts: &[usize], within: Within<'_>, factor: Factors<'_>) -> Option<[f64; 2]> {
+        let [(with, means_with), (without, means_without)] =
+            [Some(within), None].map(|within| self.routed_parts(parts, within));
+        let beyond = |one: &[f64], other: &[f64]| -> Vec<f64> {
+            one.iter().zip(other).map(|(one, other)| (one - other).max(0.0)).collect()
+        };
+        let more = self.open_if_routed(parts, &beyond(&with, &without), means_with.as_ref(), factor);
+        let less = self.open_if_routed(parts, &beyond(&without, &with), means_without.as_ref(), factor);
+        let ([more, less], is_open) = ([more, less].map(Option::unwrap_or_default), more.or(less).is_some());
+        is_open.then_some([more[0] - less[1], more[1] - less[0]])
+    }
+
+    /// The part of each of these parts that is routed to a Bayes-optimal oracle.
+    fn routed_parts(&self, parts: &[usize], within: Option<Within<'_>>) -> (Vec<f64>, Option<RoutedMeans<'_>>) {
+        let (actions, routed_means) = self.decided(self.held_out(), parts, within);
+        let routed = |(_, taken): &(bool, Taken)| taken.mean(|action| self.bayes_part(action));
+        (actions.iter().map(routed).collect(), routed_means)
+    }
+
+    /// The distances to the bounds if these parts of the parts are routed to a Bayes-optimal oracle.
+    fn open_if_routed(
+        &self,
+        parts: &[usize],
+        routed: &[f64],
+        routed_means: Option<&RoutedMeans<'_>>,
+        factor: Factors<'_>,
     ) -> Option<[f64; 2]> {
         let (held_out, table) = (self.held_out(), self.router()?.rows());
         let votes = self.estimates.votes.get_or_init(|| RowVotes::from_table(table, &self.estimates.loss)).as_ref()?;
         // Source, row, both factors and irreducible loss if routed; a row may be decided several times.
         let mut decided = Vec::new();
-        let (actions, routed_means) = self.decided(held_out, parts, within);
-        for (&part, (_, taken)) in parts.iter().zip(actions) {
+        for (&part, &routed) in parts.iter().zip(routed) {
             let source = held_out.source(part);
-            let [all, routed] = weigh(source, taken.mean(|action| self.bayes_part(action)));
+            let all = factor(source);
+            let routed = all * routed;
             for (&row, (_, losses)) in held_out.numbers(part).iter().zip(held_out.rows(part)) {
                 let own = losses.irreducible[1];
-                let found = routed_means.as_ref().map_or(own, |means| means.irreducible(row, held_out.fold(part), own));
+                let found = routed_means.map_or(own, |means| means.irreducible(row, held_out.fold(part), own));
                 decided.push((source, row, all, routed, found));
             }
         }
@@ -270,13 +313,17 @@ impl Policy {
         if self.has_forest() { JACKKNIFE_SHARE_OF_FORESTS } else { JACKKNIFE_SHARE_OF_CELLS }
     }
 
-    /// The held-out rows' costs for the standard error of the cost of traffic: the weight of each row, its cost, and its influence on others.
-    /// `factor` is that of the weights of a source's rows.
-    pub(super) fn costs_of_rows(&self, factor: Factors<'_>, within: Option<Within<'_>>) -> Vec<[f64; 3]> {
+    /// The held-out rows' costs for the standard error of the cost of traffic. `factor` is that of the weights of a source's rows.
+    pub(super) fn costs_of_rows(&self, factor: Factors<'_>, within: Option<Within<'_>>) -> Vec<CostOfRow> {
         let rows = self.judged_rows(self.held_out(), &self.held_out().all_parts().collect::<Vec<usize>>(), within);
         let influence = self.imputation_influence(&rows, factor);
         // A row of a source without queries has no weight and counts through the others.
-        let of_row = |(row, influence): (&JudgedRow, f64)| [factor(row.source) * row.weight, row.taken.cost, influence];
+        let of_row = |(row, influence): (&JudgedRow, f64)| CostOfRow {
+            weight: factor(row.source) * row.weight,
+            cost: row.taken.cost,
+            influence,
+            slack: row.taken.slack,
+        };
         rows.iter().zip(influence).map(of_row).collect()
     }
 
@@ -313,12 +360,6 @@ impl Policy {
         rows.iter().map(|row| if is_donor(row) { of_row(row) } else { 0.0 }).collect()
     }
 
-    /// The mean cost with each jackknife group deleted in turn.
-    pub(super) fn mean_costs_without_groups(&self, within: Option<Within<'_>>) -> Vec<f64> {
-        let mean = |held_out: &HeldOut| self.judge(held_out, &held_out.parts(), within, |_| 0).pop();
-        self.held_out_without_groups().iter().filter_map(mean).map(|judged| judged.cost.mean()).collect()
-    }
-
     /// [`judge_sources`](Self::judge_sources) with each jackknife group deleted in turn; without fall-backs.
     pub(super) fn judge_sources_without_groups(&self, within: Option<Within<'_>>) -> Vec<Vec<Option<Judged>>> {
         let of = |held_out: &HeldOut| self.judge_sources_of(held_out, &held_out.parts(), within);
@@ -333,12 +374,7 @@ impl Policy {
 
     /// The costs and losses of the held-out calibration rows; `None` if no row is held out.
     pub(super) fn judge_rows(&self) -> Option<Judged> {
-        self.judge_rows_within(None)
-    }
-
-    /// The same within rooms.
-    pub(super) fn judge_rows_within(&self, within: Option<Within<'_>>) -> Option<Judged> {
-        self.judge(self.held_out(), &self.held_out().parts(), within, |_| 0).pop()
+        self.judge(self.held_out(), &self.held_out().parts(), None, |_| 0).pop()
     }
 
     /// The costs and losses of the held-out rows of each source, cells and fall-backs; `None` for sources without held-out rows.
@@ -443,9 +479,9 @@ impl Policy {
     ) -> Vec<(bool, Taken)> {
         let rows = |(&part, (_, wanted)): (&usize, &(bool, MixedAction))| {
             let weight = held_out.rows(part).map(|(weight, _)| weight).sum::<f64>();
-            let [low, costs] = self.costs_at(&self.task, held_out.expected(part));
+            let costs = self.costs_at(&self.task, held_out.expected(part));
             // With a limit, rows without a determined action are not routed.
-            let is_determined = self.has_limit() || self.action_at([&low, &costs]).0;
+            let is_determined = self.has_limit() || self.action_at(costs.each_ref().map(Vec::as_slice)).0;
             let weight = (within.factor)(held_out.source(part)) * weight;
             WantedActions { weight, costs, wanted: *wanted, is_determined }
         };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::promise::{Judged, Within, with_jackknife, with_slack};
+use super::promise::{CostOfRow, Factors, Judged, Within, with_jackknife, with_slack};
 use super::{Decision, Decisions, Policy, Reason, Rooms, Verdict};
 use crate::numeric::weighted::WeightedSums;
 use crate::router::Support;
@@ -32,8 +32,8 @@ struct OwnCosts {
     slack: f64,
     /// Whether the costs of some query are known, not only bounded.
     known: bool,
-    /// The extra cost of caps.
-    capped: f64,
+    /// The extra cost of caps, and how much less and more it may be.
+    capped: [f64; 3],
     /// By reason, in the order of [`Reason::ALL`].
     reasons: [u64; Reason::ALL.len()],
 }
@@ -47,10 +47,10 @@ pub struct CappedSummary {
     /// The number of them that got each action.
     pub to: Named<u64>,
     /// The increase of the expected cost per query, over all queries. As the expected cost, it is estimated from held-out calibration rows,
-    /// which the caps assign to actions as well; by the estimates that decide if there are none. Those choose the queries whose savings they
-    /// overestimate, so the sum of the differences that they see may be too high.
+    /// which the caps assign to actions as well; by the estimates that decide if they move none of them. Those choose the queries whose savings they
+    /// overestimate, so the sum of the differences that they see may be too high. Where labels only bound a cost, its upper bound counts.
     pub cost: f64,
-    /// The standard error of the increase; `None` without held-out rows.
+    /// The standard error of the increase; `None` if caps move no held-out rows.
     pub standard_error: Option<f64>,
     /// The bounds on the increase that the labels identify; `None` if they identify it.
     pub identified: Option<[f64; 2]>,
@@ -94,19 +94,19 @@ impl Tally {
                 always: vec![0.0; actions],
                 slack: 0.0,
                 known: false,
-                capped: 0.0,
+                capped: [0.0; 3],
                 reasons: [0; Reason::ALL.len()],
             });
             for row in 0..decisions.len() {
                 let decision = policy.row(decisions, row);
                 own.taken[decision.code().unwrap_or(actions)] += 1;
                 let [low, high] = [decision.costs(), decision.costs_high()];
-                let action = decision.code().unwrap_or_else(|| policy.assumed_action([low, high]));
+                let [action, _] = decision.counted_actions(&decisions.rooms);
                 own.router += high[action];
                 own.slack += high[action] - low[action];
                 own.always.iter_mut().zip(high).for_each(|(sum, cost)| *sum += cost);
                 own.known |= low == high;
-                own.capped += decision.cost_of_cap();
+                own.capped.iter_mut().zip(decision.extra_cost(&decisions.rooms)).for_each(|(sum, extra)| *sum += extra);
                 own.reasons[decision.reason() as usize] += 1;
             }
         }
@@ -120,7 +120,28 @@ impl Tally {
         let (before, added) = (self.rows, verdicts.len() as u64);
         self.rows += added;
         if self.rows > 0 {
-            self.rooms = self.rooms.beside(&decisions.rooms, before as f64 / self.rows as f64);
+            let of_batch = |action: usize| {
+                let takes = |row: &usize| policy.row(decisions, *row).code() == Some(action);
+                (0..decisions.len()).filter(takes).count() as f64 / added.max(1) as f64
+            };
+            // The counts include this batch.
+            let taken = |action: usize| {
+                let of_batch = of_batch(action);
+                let before_it = self.taken(policy, action) - of_batch * added as f64;
+                [before_it / before.max(1) as f64, of_batch]
+            };
+            self.rooms = self.rooms.beside(&decisions.rooms, before as f64 / self.rows as f64, taken);
+        }
+    }
+
+    /// The number of queries that take an action.
+    fn taken(&self, policy: &Policy, action: usize) -> f64 {
+        match &self.own {
+            Some(own) => own.taken[action] as f64,
+            None => {
+                let takes = |alike: &(Verdict, Option<u8>)| decided(policy, *alike).code() == Some(action);
+                self.counts.iter().filter(|(alike, _)| takes(alike)).map(|(_, &n)| n as f64).sum()
+            }
         }
     }
 
@@ -167,7 +188,7 @@ impl Tally {
             Reason::ALL.into_iter().map(|reason| (reason.name().to_owned(), by_reason[reason as usize])).collect();
         let expected = match &self.own {
             _ if self.rows == 0 => None,
-            Some(own) => own.expected(policy, &self.rooms, all),
+            Some(own) => self.expected_of_forest(policy, own),
             None => self.expected(policy),
         };
         let (mut costs, mut standard_error, mut identified, mut of_caps) = (None, None, None, None);
@@ -178,8 +199,14 @@ impl Tally {
             standard_error = Some(error);
             identified = open.map(|ends| ends.map(|end| router + end));
         }
-        let by_estimates = || self.own.as_ref().map_or_else(|| mean(&|d| d.cost_of_cap()), |own| own.capped / all);
-        let of_caps = of_caps.unwrap_or_else(|| CostOfCaps { cost: by_estimates(), error: None, open: None });
+        let of_caps = of_caps.unwrap_or_else(|| {
+            let by_estimates = |place: usize| match &self.own {
+                Some(own) => own.capped[place] / all,
+                None => mean(&|d| d.extra_cost(&self.rooms)[place]),
+            };
+            let [cost, less, more] = [0, 1, 2].map(by_estimates);
+            CostOfCaps { cost, error: None, open: widened(None, [less, more]), slack: [0.0; 2] }
+        });
         let capped = self.capped(&names, of_caps);
         let rows = self.rows;
         TallySummary { rows, shares, expected_cost: costs, standard_error, identified, support, reasons, capped }
@@ -194,7 +221,7 @@ impl Tally {
         }
         let moved = to.iter().sum();
         let to = names.iter().cloned().zip(to).filter(|(_, n)| *n > 0).collect();
-        let CostOfCaps { cost, error, open } = of_caps;
+        let CostOfCaps { cost, error, open, .. } = of_caps;
         let identified = open.map(|ends| ends.map(|end| cost + end));
         (moved > 0).then_some(CappedSummary { moved, to, cost, standard_error: error, identified })
     }
@@ -208,14 +235,10 @@ impl Tally {
         shares
     }
 
-    /// The pairs of wanted and given actions of the queries of a source that were moved, with their shares of all queries.
-    fn moves_of(&self, policy: &Policy, source: u32) -> impl Iterator<Item = ([usize; 2], f64)> {
+    /// The decisions on the queries of a source, with their shares of all queries.
+    fn decisions_of<'p>(&self, policy: &'p Policy, source: u32) -> impl Iterator<Item = (Decision<'p>, f64)> {
         let of_source = self.counts.iter().filter(move |((verdict, _), _)| policy.unfold(*verdict).1 == source);
-        of_source.filter_map(move |(&(verdict, moved), &n)| {
-            let wanted = policy.decision(verdict).code();
-            let wanted = wanted.unwrap_or_else(|| policy.assumed_action(policy.costs_of(source)));
-            Some(([wanted, moved?.into()], n as f64 / self.rows as f64))
-        })
+        of_source.map(move |(&alike, &n)| (decided(policy, alike), n as f64 / self.rows as f64))
     }
 
     /// Expected costs from the held-out rows of each cell; `None` if the costs of all are only bounded. Caps assign held-out rows to actions,
@@ -224,17 +247,13 @@ impl Tally {
     fn expected(&self, policy: &Policy) -> Option<Expected> {
         let shares = self.shares_by_source(policy);
         let uncapped = policy.judge_sources(None);
-        // The rows of a source are weighted like its queries.
-        let mut factors = vec![0.0; uncapped.len()];
-        for (&source, share) in &shares {
-            factors[source as usize] =
-                uncapped[source as usize].as_ref().map_or(f64::NAN, |own| share / own.cost.weight);
-        }
+        let factors = factors_of_sources(&uncapped, &shares);
         let factor = |source: u32| factors[source as usize];
         let within = (!self.rooms.is_empty()).then_some(Within { rooms: &self.rooms, factor: &factor });
         let judged = if within.is_some() { policy.judge_sources(within) } else { uncapped.clone() };
         let mut expected = Expected::new(policy);
-        let (mut slack, mut known, mut of_caps) = (0.0, false, 0.0);
+        // The last is what caps add where no row is held out.
+        let (mut slack, mut known, mut of_caps, mut unseen) = (0.0, false, 0.0, [0.0; 3]);
         for (&source, share) in &shares {
             match (&judged[source as usize], &uncapped[source as usize]) {
                 (Some(judged), Some(uncapped)) => {
@@ -254,11 +273,13 @@ impl Tally {
                     expected.router += share * taken.mean(|action| high[action]);
                     expected.always.iter_mut().zip(high).for_each(|(sum, cost)| *sum += share * cost);
                     // Its queries show which actions caps or missing routes gave instead.
-                    for (moved, share) in self.moves_of(policy, source) {
-                        let change = |costs: &[f64]| share * (costs[moved[1]] - costs[moved[0]]);
+                    for (decision, share) in self.decisions_of(policy, source) {
+                        let [taken, wanted] = decision.counted_actions(&self.rooms);
+                        let change = |costs: &[f64]| share * (costs[taken] - costs[wanted]);
                         expected.router += change(high);
-                        of_caps += change(high);
                         slack += change(high) - change(low);
+                        let extra = policy.difference([low, high], taken, wanted);
+                        unseen.iter_mut().zip(extra).for_each(|(sum, extra)| *sum += share * extra);
                     }
                 }
             }
@@ -266,25 +287,66 @@ impl Tally {
         if !known {
             return None;
         }
-        let means = |within: Option<Within<'_>>, all: &[Option<Judged>]| -> Vec<f64> {
-            let mean = |of: &Vec<Option<Judged>>| {
-                let mut sums = WeightedSums::default();
-                for &source in shares.keys() {
-                    let found = of[source as usize].as_ref().or(all[source as usize].as_ref());
-                    sums.add_scaled(found.map_or(&WeightedSums::default(), |judged| &judged.cost), factor(source));
-                }
-                sums.mean()
-            };
-            policy.judge_sources_without_groups(within).iter().map(mean).collect()
-        };
         let parts: Vec<usize> = policy.held_out().all_parts().collect();
-        let weigh = |source: u32, routed: f64| [factor(source), factor(source) * routed];
-        expected.open = with_slack(policy.open_under(&parts, within, &weigh), slack);
-        expected.add_errors(policy, &factor, within, &|within| match within {
-            Some(_) => means(within, &judged),
-            None => means(None, &uncapped),
+        expected.open = with_slack(policy.open_under(&parts, within, &factor), slack);
+        let [cost, less, more] = unseen;
+        expected.add_errors(policy, &factor, within, [&judged, &uncapped]);
+        let with_unseen = |caps: CostOfCaps| CostOfCaps {
+            cost: of_caps + cost,
+            open: widened(caps.open, [caps.slack[0] + less, caps.slack[1] + more]),
+            ..caps
+        };
+        expected.caps = expected.caps.map(with_unseen);
+        Some(expected)
+    }
+
+    /// The queries' own costs, which are estimated from all calibration rows, corrected by the bias of such costs on out-of-bag rows; `None` if
+    /// the costs of all are only bounded. Caps assign out-of-bag rows to actions as they do queries, like which they are weighted by cells.
+    /// Without caps they are not: the labels of the rows shaped the cells, so weights by cells make costs too low. In the difference that caps
+    /// make, this cancels.
+    fn expected_of_forest(&self, policy: &Policy, own: &OwnCosts) -> Option<Expected> {
+        if !own.known {
+            return None;
+        }
+        let all = self.rows as f64;
+        let uncapped = policy.judge_sources(None);
+        let factors = factors_of_sources(&uncapped, &self.shares_by_source(policy));
+        // If no query is in a cell with out-of-bag rows, all of them count.
+        let has_rows = factors.iter().any(|factor| *factor > 0.0);
+        let is_weighted = has_rows && !self.rooms.is_empty();
+        let factor = |source: u32| if is_weighted { factors[source as usize] } else { 1.0 };
+        let slack = own.slack / all;
+        if uncapped.iter().all(Option::is_none) {
+            let always = own.always.iter().map(|sum| sum / all).collect();
+            let open = with_slack(None, slack);
+            return Some(Expected { router: own.router / all, always, open, ..Expected::new(policy) });
+        }
+        let within = (!self.rooms.is_empty()).then_some(Within { rooms: &self.rooms, factor: &factor });
+        let judged = if within.is_some() { policy.judge_sources(within) } else { uncapped.clone() };
+        let bias = |judged: &[Option<Judged>], factor: Factors<'_>, of: &dyn Fn(&Judged) -> (WeightedSums, f64)| {
+            let (mut weight, mut sum) = (0.0, 0.0);
+            for (source, judged) in (0..).zip(judged).filter_map(|(source, judged)| Some((source, judged.as_ref()?))) {
+                let (observed, expected) = of(judged);
+                weight += factor(source) * observed.weight;
+                sum += factor(source) * (observed.sum - expected);
+            }
+            sum / weight
+        };
+        let of_router = |judged: &[Option<Judged>], factor: Factors<'_>| {
+            bias(judged, factor, &|judged| (judged.cost, judged.expected))
+        };
+        let bias_of_caps = of_router(&judged, &factor) - of_router(&uncapped, &factor);
+        let always = own.always.iter().enumerate().map(|(action, sum)| {
+            sum / all + bias(&uncapped, &|_| 1.0, &|judged| (judged.always[action], judged.expected_always[action]))
         });
-        expected.caps = within.and(expected.caps).map(|error| CostOfCaps { cost: of_caps, ..error });
+        let router = own.router / all + of_router(&uncapped, &|_| 1.0) + bias_of_caps;
+        let mut expected = Expected { router, always: always.collect(), ..Expected::new(policy) };
+        expected.open = with_slack(policy.open_under(&policy.held_out().parts(), within, &factor), slack);
+        expected.add_errors(policy, &factor, within, [&judged, &uncapped]);
+        let [cost, less, more] = own.capped.map(|sum| sum / all);
+        let with_own =
+            |caps: CostOfCaps| CostOfCaps { cost: cost + bias_of_caps, open: widened(caps.open, [less, more]), ..caps };
+        expected.caps = expected.caps.map(with_own);
         Some(expected)
     }
 }
@@ -305,8 +367,10 @@ struct Expected {
 struct CostOfCaps {
     cost: f64,
     error: Option<f64>,
-    /// The distances to the bounds if labels do not identify the cost.
+    /// The distances to the bounds if labels do not identify the irreducible loss of routed rows.
     open: Option<[f64; 2]>,
+    /// How much less and more it may be where labels only bound the costs of rows.
+    slack: [f64; 2],
 }
 
 impl Expected {
@@ -314,74 +378,90 @@ impl Expected {
         Self { router: 0.0, always: vec![0.0; policy.actions()], error: f64::NAN, open: None, caps: None }
     }
 
-    /// Adds the standard errors of the router's cost and of what caps cost. `means` are the mean costs without each jackknife group.
+    /// Adds the standard errors of the router's cost and, if caps move held-out rows, of what they cost, which is NaN itself. `judged` are the
+    /// held-out rows of each source within the caps, and without them.
     fn add_errors(
         &mut self,
         policy: &Policy,
-        factor: &dyn Fn(u32) -> f64,
+        factor: Factors<'_>,
         within: Option<Within<'_>>,
-        means: &dyn Fn(Option<Within<'_>>) -> Vec<f64>,
+        [judged, uncapped]: [&[Option<Judged>]; 2],
     ) {
         let share = policy.jackknife_share();
-        let error = |rows: &mut dyn Iterator<Item = [f64; 3]>, means: &[f64]| {
+        let error = |rows: &mut dyn Iterator<Item = CostOfRow>, means: &[f64]| {
             let mut sums = WeightedSums::default();
-            rows.for_each(|[weight, cost, influence]| sums.add_with(weight, cost, influence));
+            rows.for_each(|row| sums.add_with(row.weight, row.cost, row.influence));
             with_jackknife(sums.standard_error(), means, share)
         };
-        let (rows, own_means) = (policy.costs_of_rows(factor, within), means(within));
+        let own_means = means_without_groups(policy, factor, within, judged);
+        let rows = policy.costs_of_rows(factor, within);
         self.error = error(&mut rows.iter().copied(), &own_means);
-        if within.is_none() {
+        let Some(within) = within else { return };
+        let minus = |(own, other): (&CostOfRow, CostOfRow)| CostOfRow {
+            cost: own.cost - other.cost,
+            influence: own.influence - other.influence,
+            slack: own.slack - other.slack,
+            ..*own
+        };
+        let changes: Vec<CostOfRow> = rows.iter().zip(policy.costs_of_rows(factor, None)).map(minus).collect();
+        let is_moved = |row: &CostOfRow| row.weight > 0.0 && row.cost.abs().max(row.slack.abs()) > ROUNDING_OF_PARTS;
+        if !changes.iter().any(is_moved) {
             return;
         }
-        let (uncapped, uncapped_means) = (policy.costs_of_rows(factor, None), means(None));
-        let minus = |([weight, cost, influence], other): (&[f64; 3], &[f64; 3])| {
-            [*weight, cost - other[1], influence - other[2]]
-        };
+        let uncapped_means = means_without_groups(policy, factor, None, uncapped);
         let differences: Vec<f64> = own_means.iter().zip(&uncapped_means).map(|(own, other)| own - other).collect();
-        let error = error(&mut rows.iter().zip(&uncapped).map(minus), &differences);
-        // Caps move some rows away from Bayes-optimal oracles, and may move others to them.
+        let error = error(&mut changes.iter().copied(), &differences);
+        let part = |sign: f64| changes.iter().map(|row| row.weight * (sign * row.slack).max(0.0)).sum::<f64>();
         let parts: Vec<usize> = policy.held_out().all_parts().collect();
-        let open = |within: Option<Within<'_>>| {
-            let weigh = |source: u32, routed: f64| [factor(source), factor(source) * routed];
-            policy.open_under(&parts, within, &weigh)
-        };
-        let open = open(None).map(|[low, high]| {
-            let [with_low, with_high] = open(within).unwrap_or_default();
-            let ends = [with_low - low, with_high - high];
-            [ends[0].min(ends[1]).min(0.0), ends[0].max(ends[1]).max(0.0)]
+        self.caps = Some(CostOfCaps {
+            cost: f64::NAN,
+            error: Some(error).filter(|error| error.is_finite()),
+            open: policy.open_difference(&parts, within, factor),
+            // The upper ends of costs count: a row that caps move to bounded costs may cost less, one that they move from there more.
+            slack: [part(1.0), part(-1.0)],
         });
-        self.caps = Some(CostOfCaps { cost: f64::NAN, error: Some(error).filter(|error| error.is_finite()), open });
     }
 }
 
-impl OwnCosts {
-    /// The queries' own costs, which are estimated from all calibration rows, corrected by the bias of such costs on out-of-bag rows; `None` if
-    /// the costs of all are only bounded. Caps assign out-of-bag rows to actions as they do queries.
-    fn expected(&self, policy: &Policy, rooms: &Rooms, all: f64) -> Option<Expected> {
-        if !self.known {
-            return None;
-        }
-        let within = (!rooms.is_empty()).then_some(Within { rooms, factor: &|_| 1.0 });
-        let Some((judged, uncapped)) = policy.judge_rows_within(within).zip(policy.judge_rows()) else {
-            let always = self.always.iter().map(|sum| sum / all).collect();
-            let open = with_slack(None, self.slack / all);
-            return Some(Expected { router: self.router / all, always, open, ..Expected::new(policy) });
-        };
-        let bias = |observed: &WeightedSums, expected: f64| observed.mean() - expected / observed.weight;
-        let always = self.always.iter().zip(judged.always.iter().zip(&judged.expected_always));
-        let of_router = bias(&judged.cost, judged.expected);
-        let mut expected = Expected {
-            router: self.router / all + of_router,
-            always: always.map(|(sum, (observed, expected))| sum / all + bias(observed, *expected)).collect(),
-            ..Expected::new(policy)
-        };
-        let parts = policy.held_out().parts();
-        expected.open = with_slack(policy.open_under(&parts, within, &|_, routed| [1.0, routed]), self.slack / all);
-        expected.add_errors(policy, &|_| 1.0, within, &|within| policy.mean_costs_without_groups(within));
-        let of_caps = self.capped / all + of_router - bias(&uncapped.cost, uncapped.expected);
-        expected.caps = expected.caps.map(|error| CostOfCaps { cost: of_caps, ..error });
-        Some(expected)
+/// The factors of the weights of held-out rows by which the rows of each source are weighted like its queries; zero without queries, not a
+/// number without rows.
+fn factors_of_sources(judged: &[Option<Judged>], shares: &BTreeMap<u32, f64>) -> Vec<f64> {
+    let mut factors = vec![0.0; judged.len()];
+    for (&source, share) in shares {
+        factors[source as usize] = judged[source as usize].as_ref().map_or(f64::NAN, |own| share / own.cost.weight);
     }
+    factors
+}
+
+/// Parts of held-out rows are assigned in units of 2⁻⁴⁰; smaller changes are rounding.
+const ROUNDING_OF_PARTS: f64 = 1e-9;
+
+/// The mean cost with each jackknife group of rows deleted in turn. A source that has no other rows keeps them.
+fn means_without_groups(
+    policy: &Policy,
+    factor: Factors<'_>,
+    within: Option<Within<'_>>,
+    all: &[Option<Judged>],
+) -> Vec<f64> {
+    let mean = |rest: Vec<Option<Judged>>| {
+        let mut sums = WeightedSums::default();
+        for (source, (rest, all)) in (0..).zip(rest.iter().zip(all)).filter(|(source, _)| factor(*source) > 0.0) {
+            if let Some(judged) = rest.as_ref().or(all.as_ref()) {
+                sums.add_scaled(&judged.cost, factor(source));
+            }
+        }
+        sums.mean()
+    };
+    policy.judge_sources_without_groups(within).into_iter().map(mean).collect()
+}
+
+/// The distances to the bounds, further apart by some amounts.
+fn widened(open: Option<[f64; 2]>, [less, more]: [f64; 2]) -> Option<[f64; 2]> {
+    if less <= 0.0 && more <= 0.0 {
+        return open;
+    }
+    let [low, high] = open.unwrap_or_default();
+    Some([low - less, high + more])
 }
 
 /// The decision on queries of one verdict, if a cap assigned the action `moved`.

@@ -154,7 +154,14 @@ fn undetermined_alternatives_give_a_known_cost() {
             let taken = own.among(&available);
             match (own.code(), taken.code()) {
                 (Some(_), None) => panic!("a determined action became undetermined without {missing:?}"),
-                (None, Some(_)) => seen[0] += 1,
+                (None, Some(code)) => {
+                    seen[0] += 1;
+                    // Before, the cheapest action of known cost counted.
+                    let known = own.costs().iter().zip(own.costs_high()).filter(|(low, high)| low == high);
+                    let before = known.map(|(cost, _)| *cost).fold(f64::INFINITY, f64::min);
+                    close(taken.cost_of_cap(), own.costs_high()[code] - before, 1e-12, "cost of the missing routes");
+                    assert_eq!(taken.margin(), 0.0);
+                }
                 _ => {}
             }
             if let Action::Route(name) = taken.action() {

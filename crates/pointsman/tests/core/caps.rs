@@ -1,9 +1,11 @@
 //! Hard caps: never exceeded, used up if wanted, and given to the queries that save most.
 
-use pointsman::policy::{Bid, CapRule, CapSize, Caps, Tally};
-use pointsman::{Action, Loss, Oracle, Partition, Policy, Replay, Router, Table, Task};
+use pointsman::evaluate::Saving;
+use pointsman::policy::{AvailableRoutes, Bid, CapRule, CapSize, CappedSummary, Caps, Tally};
+use pointsman::task::Named;
+use pointsman::{Action, Decisions, Loss, Oracle, Partition, Policy, Replay, Router, Table, Task};
 
-use crate::world::{Rng, table};
+use crate::world::{Rng, close, table};
 
 /// A task with routes a, b, c to be capped.
 fn task(routes: usize) -> Task {
@@ -223,7 +225,7 @@ fn evaluation_within_caps_is_that_of_the_decisions() {
         for price in [0.02, 0.03] {
             let policy = policy.reprice(&task.clone().reprice_route("a", price).unwrap()).unwrap();
             let caps = Caps::new(&task, [("a", CapSize::Queries(15))]).unwrap();
-            let (actions, _, _, rule) = decide_capped(&policy, &caps, &queries);
+            let (actions, wanted, _, rule) = decide_capped(&policy, &caps, &queries);
             let replay = plain.clone().with_caps(caps, &queries, None).unwrap();
             let found = replay.evaluate(&policy).unwrap();
             let cost = |row: usize| {
@@ -258,7 +260,9 @@ fn evaluation_within_caps_is_that_of_the_decisions() {
             let capped = found.capped.unwrap();
             let costs = [&found, &without].map(|it| *it.best_costs().get("router").unwrap());
             assert!((capped.cost - (costs[0] - costs[1])).abs() < 1e-9, "{capped:?} {costs:?}");
-            assert!(capped.standard_error.is_some_and(|error| error > 0.0) && capped.moved > 0);
+            assert!(capped.standard_error.is_some_and(|error| error > 0.0));
+            let moved = (0..queries.rows()).filter(|&row| wanted[row].is_some()).count();
+            assert!(capped.moved == moved && moved > 0, "{partition} {price}: {} of {moved}", capped.moved);
         }
         let loose = Caps::new(&task, [("a", CapSize::Queries(700))]).unwrap();
         let loose = plain.clone().with_caps(loose, &queries, None).unwrap().evaluate(&policy).unwrap();
@@ -291,7 +295,49 @@ fn savings_within_caps_over_a_threshold_that_acts_alike_are_certainly_zero() {
     for error in [saving.standard_error, saving.share_standard_error] {
         assert!(error.unwrap() < 1e-9, "{saving:?}");
     }
-    assert_eq!(saving.cost_standard_error, found.corrected_standard_error.unwrap().get("router").copied().unwrap());
+    let own = found.corrected_standard_error.unwrap().get("router").copied().flatten();
+    close(saving.cost_standard_error.unwrap(), own.unwrap(), 1e-12, "both rules displace the same rows");
+}
+
+/// Rows of three confidences: 300 predicted rightly at 0.95, 60 wrongly at 0.75 and 40 rightly at 0.6. Labels agree, so that an oracle loses
+/// nothing. Under the Brier loss predictions lose 0.005, 1.125 and 0.32, and routing costs 0.02.
+fn three_confidences() -> Table {
+    let (mut probs, mut votes) = (Vec::new(), Vec::new());
+    for (confidence, is_right, rows) in [(0.95, true, 300), (0.75, false, 60), (0.6, true, 40)] {
+        for _ in 0..rows {
+            probs.push(vec![confidence, 1.0 - confidence]);
+            votes.push(if is_right { vec![3, 0] } else { vec![0, 3] });
+        }
+    }
+    table(2, &probs, &votes)
+}
+
+/// The saving of the router over the best threshold within a cap.
+fn saving_over_threshold(rows: &Table, most: u64) -> Saving {
+    let task = task(1);
+    let policy = Router::calibrate(rows, &Partition::top_class(10)).unwrap().policy(&task).unwrap();
+    let found = policy.replay(rows).unwrap().with_caps(caps(&task, &[most]), rows, None).unwrap();
+    *found.evaluate(&policy).unwrap().savings.unwrap().get("best-threshold").unwrap()
+}
+
+/// Within a cap of 40 rows, whose weights are small, a threshold routes those at 0.6, while the router routes heavier ones at 0.75.
+#[test]
+fn best_threshold_keeps_caps_where_rows_have_weights() {
+    let rows = three_confidences();
+    let weights = (0..400).map(|row| if (300..360).contains(&row) { 3.0 } else { 1.0 }).collect();
+    let saving = saving_over_threshold(&rows.with_weights(weights).unwrap(), 40);
+    let wanted = (300.0 * 0.005 + 180.0 * 1.125 + 40.0 * 0.02) / 520.0;
+    close(saving.cost, wanted, 1e-9, "cost of the threshold");
+}
+
+/// Within a cap of 60 of 400 rows, a threshold routes the 40 rows at 0.6 and a third of those at 0.75. If n of N rows are at 0.95 and m at 0.6,
+/// its cost is [0.005 n + 0.02 · 0.15 N + 1.125 (N − n − 0.15 N)] / N, whatever m is: 0.005 for a row at 0.95, 1.125 for others, and a constant.
+#[test]
+fn standard_error_of_the_best_threshold_has_the_saving_of_the_rows_that_it_displaces() {
+    let saving = saving_over_threshold(&three_confidences(), 60);
+    close(saving.cost, (300.0 * 0.005 + 60.0 * 0.02 + 40.0 * 1.125) / 400.0, 1e-9, "cost of the threshold");
+    let spread = 1.12 * (0.75_f64 * 0.25).sqrt();
+    close(saving.cost_standard_error.unwrap(), spread / 20.0, 1e-9, "standard error of this cost");
 }
 
 #[test]
@@ -325,31 +371,185 @@ fn two_capped_routes_keep_their_caps() {
     }
 }
 
-/// Caps count rows: a row of any weight displaces one of average weight.
+/// The standard error is the spread of the cost over tables whose rows have weights of 1, 3 and 20, of which a share is routed.
 #[test]
-fn rows_of_any_weight_displace_a_row_of_average_weight() {
-    let (calibration, queries) = (world(600, 1, 4), world(700, 2, 4));
-    let weight = |row: usize| [1.0, 3.0, 8.0][row % 3];
-    let queries = queries.with_weights((0..700).map(weight).collect()).unwrap();
+fn standard_errors_within_caps_are_the_spread_over_tables_of_weighted_rows() {
     let task = task(1);
-    let policy = Router::calibrate(&calibration, &Partition::top_class(4)).unwrap().policy(&task).unwrap();
-    let caps = caps(&task, &[15]);
-    let (actions, ..) = decide_capped(&policy, &caps, &queries);
-    let found = policy.replay(&queries).unwrap().with_caps(caps, &queries, None).unwrap().evaluate(&policy).unwrap();
-    let all: f64 = (0..700).map(weight).sum();
-    let displaced = |row: usize| found.caps[0].price * (all / 700.0) / weight(row);
-    let priced = |row: usize| {
-        let votes = queries.votes(row).unwrap();
-        let truth: Vec<f64> = votes.counts().iter().map(|&n| f64::from(n) / votes.k() as f64).collect();
-        match actions[row].as_str() {
-            "predict" => Loss::brier().expected(&truth, &queries.prediction(row)),
-            _ => Loss::brier().entropy(&truth) + 0.02 + displaced(row),
-        }
+    let policy = Router::calibrate(&world(600, 1, 4), &Partition::top_class(4)).unwrap().policy(&task).unwrap();
+    let weight = |row: usize| [1.0, 3.0, 20.0][row % 3];
+    let found: Vec<[f64; 2]> = (0..400)
+        .map(|seed| {
+            let rows = world(150, 100 + seed, 4).with_weights((0..150).map(weight).collect()).unwrap();
+            let replay = policy.replay_uncorrected(&rows).unwrap().with_caps(caps(&task, &[45]), &rows, None).unwrap();
+            let found = replay.evaluate(&policy).unwrap();
+            let error = found.standard_error.get("router").copied().flatten().unwrap();
+            [*found.mean_cost.get("router").unwrap(), error]
+        })
+        .collect();
+    let mean = |value: &dyn Fn(&[f64; 2]) -> f64| found.iter().map(value).sum::<f64>() / 400.0;
+    let centre = mean(&|[cost, _]| *cost);
+    let spread = mean(&|[cost, _]| (cost - centre).powi(2)).sqrt();
+    let ratio = mean(&|[_, error]| *error) / spread;
+    // The spread of 400 values is known to 4 %.
+    assert!((0.9..1.1).contains(&ratio), "{ratio}");
+}
+
+/// Decisions on a table within a cap of the first route.
+fn decisions_within(policy: &Policy, queries: &Table, most: u64) -> Decisions {
+    let caps = caps(policy.task(), &[most]);
+    let mut decisions = policy.decide_batch(queries).unwrap();
+    let keys = policy.cap_keys_of_table(queries, None).unwrap();
+    let bids = policy.bids(&caps, &decisions, &keys);
+    let scan = |see: &mut dyn FnMut(&Bid)| {
+        bids.iter().for_each(see);
+        Ok::<(), std::convert::Infallible>(())
     };
-    let mean = (0..700).map(|row| weight(row) * priced(row)).sum::<f64>() / all;
-    let squares: f64 = (0..700).map(|row| (weight(row) * (priced(row) - mean)).powi(2)).sum();
-    let error = found.standard_error.get("router").copied().flatten().unwrap();
-    assert!(found.caps[0].price > 0.0 && (error - squares.sqrt() / all).abs() < 1e-9, "{error}");
+    let Ok(mut rule) = CapRule::find(&caps, queries.rows() as u64, scan);
+    policy.apply_caps(&mut rule, &mut decisions, &keys);
+    decisions
+}
+
+fn cost_of_cap(policy: &Policy, batches: &[&Decisions]) -> (CappedSummary, f64) {
+    let mut tally = Tally::default();
+    batches.iter().for_each(|batch| tally.add(policy, batch));
+    let summary = tally.summary(policy);
+    (summary.capped.unwrap(), *summary.expected_cost.unwrap().get("router").unwrap())
+}
+
+/// One in twenty calibration rows is like the queries, of which a tenth gets the route. What the cap costs is as uncertain with a forest as
+/// with two cells that separate these rows.
+#[test]
+fn costs_of_caps_of_forests_are_estimated_from_rows_like_the_queries() {
+    let mut rng = Rng::new(5);
+    let (mut probs, mut votes) = (Vec::new(), Vec::new());
+    for row in 0..4000 {
+        let confidence = if row % 20 == 0 { 0.6 } else { 0.95 } + 0.02 * rng.uniform();
+        let is_right = rng.uniform() < confidence;
+        probs.push(vec![confidence, 1.0 - confidence]);
+        votes.push(if is_right { vec![3, 0] } else { vec![0, 3] });
+    }
+    let rows = table(2, &probs, &votes);
+    let task = Task::new(Loss::brier()).route("a", Oracle::bayes(), 0.2).unwrap();
+    let queries = (0..500).map(|_| 0.6 + 0.02 * rng.uniform()).flat_map(|p| [p, 1.0 - p]).collect();
+    let queries = Table::new(["ant", "bee"], queries).unwrap();
+    let [cells, forest] = [Partition::confidence(20), Partition::forest(40)].map(|partition| {
+        let policy = Router::calibrate(&rows, &partition).unwrap().policy(&task).unwrap();
+        let (capped, _) = cost_of_cap(&policy, &[&decisions_within(&policy, &queries, 50)]);
+        assert_eq!(capped.moved, 450, "{partition}");
+        (capped.cost, capped.standard_error.unwrap())
+    });
+    assert!((forest.0 - cells.0).abs() < 2.0 * cells.1, "{forest:?} {cells:?}");
+    assert!((0.4..1.6).contains(&(forest.1 / cells.1)), "{forest:?} {cells:?}");
+}
+
+/// Queries of one cell of a forest want the route more often than its calibration rows, of which a cap moves none.
+#[test]
+fn costs_of_caps_that_move_no_calibration_rows_have_no_standard_error() {
+    let task = Task::new(Loss::brier()).route("a", Oracle::bayes(), 0.1).unwrap();
+    let policy = Router::calibrate(&world(600, 1, 4), &Partition::forest(20)).unwrap().policy(&task).unwrap();
+    let queries = world(6000, 2, 4);
+    let decisions = policy.decide_batch(&queries).unwrap();
+    let share = |shares: &Option<Named<f64>>| shares.as_ref().and_then(|shares| shares.get("route:a").copied());
+    let shares: Vec<Option<f64>> = policy.shares_within_cells().unwrap().iter().map(share).collect();
+    let mut found = false;
+    for (cell, _) in shares.iter().enumerate().filter(|(_, share)| share.is_some_and(|share| share < 0.45)) {
+        let of_cell = |row: &usize| policy.row(&decisions, *row).cell().index() == cell;
+        let wants = |row: &usize| policy.row(&decisions, *row).code() == Some(1);
+        let (wanting, others): (Vec<usize>, Vec<usize>) = (0..queries.rows()).filter(of_cell).partition(wants);
+        if wanting.len() < 60 || others.len() < 40 {
+            continue;
+        }
+        found = true;
+        let rows = wanting[..60].iter().chain(&others[..40]);
+        let batch = rows.flat_map(|&row| queries.prediction(row).to_vec()).collect();
+        let batch = Table::new(queries.classes().to_vec(), batch).unwrap();
+        let decisions = decisions_within(&policy, &batch, 50);
+        let (capped, _) = cost_of_cap(&policy, &[&decisions]);
+        let by_estimates = (0..100).map(|row| policy.row(&decisions, row).cost_of_cap()).sum::<f64>() / 100.0;
+        assert_eq!((capped.moved, capped.standard_error), (10, None));
+        close(capped.cost, by_estimates, 1e-12, "by the estimates that decide");
+    }
+    assert!(found);
+}
+
+/// A quarter of the queries wants the route and saves 0.72 − 0.02 by it. In the first of two equal batches it is missing, in the second not.
+#[test]
+fn batches_in_which_a_route_is_missing_lose_what_they_would_have_saved_by_it() {
+    let is_wrong = |row: usize| row % 4 == 3;
+    let probs: Vec<Vec<f64>> =
+        (0..200).map(|row| if is_wrong(row) { vec![0.6, 0.4] } else { vec![0.95, 0.05] }).collect();
+    let votes: Vec<Vec<u32>> = (0..200).map(|row| if is_wrong(row) { vec![0, 3] } else { vec![3, 0] }).collect();
+    let rows = table(2, &probs, &votes);
+    let task = task(1);
+    let policy = Router::calibrate(&rows, &Partition::top_class(10)).unwrap().policy(&task).unwrap();
+    let free = policy.decide_batch(&rows).unwrap();
+    let mut missing = free.clone();
+    missing.keep_available(&policy, &AvailableRoutes::all().without(&task, "a").unwrap());
+    let restored = policy.restore(missing.store()).unwrap();
+    let capped = decisions_within(&policy, &rows, 0);
+    for batches in [[&missing, &free], [&free, &missing], [&restored, &free], [&capped, &free]] {
+        let (found, router) = cost_of_cap(&policy, &batches);
+        // 0.005 where the prediction is right.
+        close(found.cost, 0.25 * 0.70 / 2.0, 1e-9, "cost of the missing route");
+        close(router, 0.75 * 0.005 + 0.25 * (0.72 + 0.02) / 2.0, 1e-9, "expected cost");
+        assert_eq!(found.moved, 50);
+    }
+}
+
+/// One label per item bounds the cost of the route, at whose upper end queries are moved.
+#[test]
+fn costs_of_caps_have_the_bounds_of_one_label() {
+    // Predictions near 0.9 of which half are right: predicting loses about 0.82, and the oracle 0.5 at most.
+    let probs: Vec<Vec<f64>> = (0..300).map(|row| 0.88 + f64::from(row) * 1e-4).map(|p| vec![p, 1.0 - p]).collect();
+    let votes: Vec<Vec<u32>> = (0..300).map(|row| vec![row % 2, 1 - row % 2]).collect();
+    let rows = table(2, &probs, &votes);
+    let task = Task::new(Loss::brier()).route("a", Oracle::bayes(), 0.02).unwrap().abstain(0.7).unwrap();
+    for partition in [Partition::top_class(1), Partition::confidence(4)] {
+        let policy = Router::calibrate(&rows, &partition).unwrap().policy(&task).unwrap();
+        let decisions = decisions_within(&policy, &rows, 0);
+        let (mut low, mut high) = (0.0, 0.0);
+        for row in (0..300).filter(|&row| policy.row(&decisions, row).wanted().is_some()) {
+            // Predicting and abstaining have known costs.
+            let decision = policy.row(&decisions, row);
+            let taken = decision.costs()[decision.code().unwrap()];
+            low += (taken - decision.costs_high()[1]) / 300.0;
+            high += (taken - decision.costs()[1]) / 300.0;
+        }
+        let mut tally = Tally::default();
+        tally.add(&policy, &decisions);
+        let found = tally.summary(&policy).capped.unwrap();
+        let identified = found.identified.unwrap();
+        assert!(high > low + 0.01, "{partition}: {low} {high}");
+        close(found.cost, low, 1e-12, "cost by upper ends");
+        close(identified[0], low, 1e-12, "lower bound");
+        close(identified[1], high, 1e-12, "upper bound");
+    }
+}
+
+/// Without the cap, all queries take a route of known loss; with it, one whose loss few labels do not identify.
+#[test]
+fn costs_of_caps_have_the_bounds_of_the_route_that_they_lead_to() {
+    let calibration = world(600, 1, 3);
+    let answers: Vec<f64> = (0..600)
+        .flat_map(|row| calibration.votes(row).unwrap().counts().to_vec())
+        .map(|n| (f64::from(n) + 0.1) / 3.3)
+        .collect();
+    let calibration = calibration.with_oracle("a", answers).unwrap();
+    let task = Task::new(Loss::cross_entropy()).route("a", Oracle::measured(), 0.0).unwrap();
+    let task = task.route("b", Oracle::bayes(), 0.01).unwrap();
+    let policy = Router::calibrate(&calibration, &Partition::top_class(4)).unwrap().policy(&task).unwrap();
+    let plain = policy.decide_batch(&calibration).unwrap();
+    assert!((0..600).all(|row| policy.row(&plain, row).code() == Some(1)));
+    let mut tally = Tally::default();
+    tally.add(&policy, &decisions_within(&policy, &calibration, 0));
+    let summary = tally.summary(&policy);
+    let (capped, router) = (summary.capped.unwrap(), *summary.expected_cost.unwrap().get("router").unwrap());
+    assert_eq!(capped.to.get("route:b"), Some(&600));
+    let (found, wanted) = (capped.identified.unwrap(), summary.identified.unwrap());
+    assert!(wanted[1] > wanted[0] + 0.01);
+    for end in [0, 1] {
+        close(found[end] - capped.cost, wanted[end] - router, 1e-9, "only the second route is open");
+    }
 }
 
 /// A further row that is routed displaces one, which loses more by the price of the cap and that of the route.

@@ -103,6 +103,16 @@ fn labels_are_bought_only_if_they_pay() {
         let of_cell = plan.cells.iter().find(|plan| plan.cell == item.cell).unwrap();
         assert_eq!((cells[item.row], Some(item.labels)), (item.cell, of_cell.more_labels));
     }
+    // All of an offer's labels are worth what the offer is, in the way that the table has them.
+    let mut differing = 0;
+    for of_cell in &plan.cells {
+        let by_labels = of_cell.determining_of(|offer| offer.more_labels.is_some());
+        let by_items = of_cell.determining_of(|offer| offer.more_items.is_some());
+        let listed: f64 = again.iter().filter(|item| item.cell == of_cell.cell).map(|item| item.worth).sum();
+        close(listed, by_labels.as_ref().map_or(0.0, |offer| offer.worth), 1e-9, "worth of the labels listed");
+        differing += usize::from(by_labels.zip(by_items).is_some_and(|(one, two)| one.worth != two.worth));
+    }
+    assert!(differing > 0);
     let of_first = again.iter().filter(|item| item.cell == first.cell).count();
     assert_eq!(of_first, first.more_labels.map_or(0, |_| router.mixture(first.cell).len()));
     let fresh = Table::new(labelled.classes().to_vec(), probs.concat()).unwrap();

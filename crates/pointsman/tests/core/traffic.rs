@@ -164,6 +164,15 @@ fn values_of_features_with_two_values_are_named() {
     traffic.add(&policy, &queries, &policy.decide_batch(&queries).unwrap()).unwrap();
     let found = traffic.compare();
     assert!(found.shares.iter().any(|share| share.name == "x_flag = 1" && share.share == 0.0), "{found:?}");
+    // Values that calibration rows do not have are not those of the quarter that they fall into.
+    let others =
+        Table::new(queries.classes().to_vec(), (0..600).flat_map(|row| queries.prediction(row).to_vec()).collect());
+    let others = others.unwrap().with_features(["flag"], vec![7.0; 600]).unwrap();
+    let mut traffic = router.traffic();
+    traffic.add(&policy, &others, &policy.decide_batch(&others).unwrap()).unwrap();
+    let found = traffic.compare();
+    let named: Vec<&str> = found.shares.iter().filter(|it| it.feature.is_some()).map(|it| it.name.as_str()).collect();
+    assert!(!named.is_empty() && named.iter().all(|name| !name.contains('=')), "{named:?}");
 }
 
 /// A broken feature, which is missing or in another unit, does not show in confidences.

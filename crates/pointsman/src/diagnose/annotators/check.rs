@@ -212,7 +212,11 @@ impl AnnotatorCheck {
             let worst = present.iter().filter_map(|&annotator| Some((annotator, of(annotator)?.evidence()?)));
             let worst = worst.reduce(|a, b| if b.1 > a.1 { b } else { a });
             let excess = worst.map_or(0.0, |(_, evidence)| evidence - threshold);
-            let pairs = suspected_pairs(&kept, &counts, &places, predictions);
+            // A majority vote agrees with everybody, and pairs are counted anew without it.
+            let pairs = match majority_vote {
+                Some(_) => Vec::new(),
+                None => suspected_pairs(&kept, &counts, &places, predictions),
+            };
             let pairs = pairs.into_iter().filter(|pair| pair.excess > excess);
             let pair = pairs.reduce(|a, b| if b.excess > a.excess { b } else { a });
             let explained =

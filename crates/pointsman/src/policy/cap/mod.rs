@@ -12,6 +12,7 @@ mod select;
 
 use std::str::FromStr;
 
+use super::choose::least_gap;
 use super::decide::draw_by_content;
 use super::decisions::{NOT_MOVED, draw_by_id};
 use super::limit::content;
@@ -184,6 +185,8 @@ pub(crate) struct RowDraws {
 pub(crate) struct CappedActions {
     /// Whether the action is determined, and the action that is taken or, if undetermined, assumed.
     pub(crate) taken: Vec<(bool, usize)>,
+    /// The number of rows that do not get the action that they want, after random draws.
+    pub(crate) moved: usize,
     /// The use of each cap.
     pub(crate) uses: Vec<CapUse>,
 }
@@ -229,20 +232,14 @@ impl<'a> Bidder<'a> {
     }
 
     /// The same if some actions cannot be taken at all.
-    fn without(mut self, missing: &[usize]) -> Self {
-        self.others.retain(|action| !missing.contains(action));
+    fn without(mut self, rooms: &Rooms) -> Self {
+        self.others.retain(|&action| !rooms.is_missing(action));
         self
     }
 
     /// The amount that an action costs, with the price of a limit.
     fn cost(&self, costs: &[f64], action: usize) -> f64 {
         costs[action] + self.extra[action]
-    }
-
-    /// The cheapest action that can be taken.
-    fn cheapest(&self, costs: &[f64]) -> usize {
-        let actions = self.others.iter().copied().chain(self.caps.actions());
-        actions.min_by(|&a, &b| self.cost(costs, a).total_cmp(&self.cost(costs, b))).unwrap_or(0)
     }
 
     /// The bid of a query and its cheapest action without a cap; `None` if it is not sent to a capped route.
@@ -269,9 +266,20 @@ impl<'a> Bidder<'a> {
     }
 }
 
-/// The largest shares of the queries for some actions, which caps or missing routes leave.
+/// What caps or missing routes leave for some actions.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Rooms(Vec<(usize, f64)>);
+pub(super) struct Rooms(Vec<Room>);
+
+/// What caps leave for an action, or that it is missing.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Room {
+    action: usize,
+    /// The largest share of the queries.
+    share: f64,
+    /// Whether no query can take the action. A query without a determined action, which may count as taking it, then counts as another; a cap
+    /// does not concern it.
+    is_missing: bool,
+}
 
 impl Rooms {
     /// The routes that a rule caps, with their shares of the table; none if no cap is exceeded without the rule.
@@ -279,13 +287,16 @@ impl Rooms {
         if !rule.is_binding() {
             return Self::default();
         }
-        let share = |most: u64| most as f64 / rule.rows() as f64;
-        Self(rule.caps().actions().zip(rule.most()).map(|(action, &most)| (action, share(most))).collect())
+        let room = |(action, &most): (usize, &u64)| {
+            let share = most as f64 / rule.rows() as f64;
+            Room { action, share, is_missing: false }
+        };
+        Self(rule.caps().actions().zip(rule.most()).map(room).collect())
     }
 
-    /// No room for these actions.
+    /// No room for these actions, which are missing.
     pub(super) fn none_for(actions: impl Iterator<Item = usize>) -> Self {
-        Self(actions.map(|action| (action, 0.0)).collect())
+        Self(actions.map(|action| Room { action, share: 0.0, is_missing: true }).collect())
     }
 
     /// The routes that rows of a batch were moved from, with the shares that still take them. A missing route that no row wanted is not known
@@ -301,27 +312,44 @@ impl Rooms {
             wanted.into_iter().for_each(|code| denied[code] = true);
         }
         let routes = (1..=policy.task.routes().len()).filter(|&action| denied[action]);
-        Self(routes.map(|action| (action, taken[action] as f64 / decisions.len() as f64)).collect())
+        let room = |action: usize| {
+            let share = taken[action] as f64 / decisions.len() as f64;
+            Room { action, share, is_missing: taken[action] == 0 }
+        };
+        Self(routes.map(room).collect())
     }
 
-    /// The rooms over two sets of queries, of which `part` are in this one.
-    pub(super) fn beside(&self, other: &Self, part: f64) -> Self {
-        let of = |rooms: &Self, action: usize| rooms.0.iter().find(|it| it.0 == action).map_or(1.0, |it| it.1);
-        let mut actions: Vec<usize> = self.0.iter().chain(&other.0).map(|(action, _)| *action).collect();
+    /// The rooms over two sets of queries, of which `part` are in this one. `taken` gives the shares of both sets that take an action: where one
+    /// set leaves an action free and the other does not, the free queries that do not take it leave no room to the others.
+    pub(super) fn beside(&self, other: &Self, part: f64, taken: impl Fn(usize) -> [f64; 2]) -> Self {
+        let mut actions: Vec<usize> = self.0.iter().chain(&other.0).map(|room| room.action).collect();
         actions.sort_unstable();
         actions.dedup();
-        let joint = |action: usize| (action, part * of(self, action) + (1.0 - part) * of(other, action));
-        Self(actions.into_iter().map(joint).filter(|(_, room)| *room < 1.0).collect())
+        let joint = |action: usize| {
+            let stated = [self, other].map(|rooms| rooms.0.iter().find(|room| room.action == action));
+            let [own, others] = match stated {
+                [Some(own), Some(others)] => [own.share, others.share],
+                [own, others] => {
+                    let taken = taken(action);
+                    [own.map_or(taken[0], |room| room.share), others.map_or(taken[1], |room| room.share)]
+                }
+            };
+            let share = part * own + (1.0 - part) * others;
+            let is_missing = share <= 0.0 && stated.iter().flatten().all(|room| room.is_missing);
+            Room { action, share, is_missing }
+        };
+        Self(actions.into_iter().map(joint).filter(|room| room.share < 1.0).collect())
     }
 
-    /// The actions without room.
-    fn missing(&self) -> Vec<usize> {
-        self.0.iter().filter(|(_, room)| *room <= 0.0).map(|(action, _)| *action).collect()
+    /// Whether an action cannot be taken at all.
+    pub(super) fn is_missing(&self, action: usize) -> bool {
+        self.0.iter().any(|room| room.action == action && room.is_missing)
     }
 
-    /// The actions with room, the least rooms of them if there are more than [`MAX_CAPS`].
+    /// The actions that are not missing, the least rooms of them if there are more than [`MAX_CAPS`].
     fn limited(&self) -> Vec<(usize, f64)> {
-        let mut limited: Vec<(usize, f64)> = self.0.iter().filter(|(_, room)| *room > 0.0).copied().collect();
+        let present = self.0.iter().filter(|room| !room.is_missing);
+        let mut limited: Vec<(usize, f64)> = present.map(|room| (room.action, room.share)).collect();
         limited.sort_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0)));
         limited.truncate(MAX_CAPS);
         limited.sort_by_key(|(action, _)| *action);
@@ -333,12 +361,13 @@ impl Rooms {
     }
 }
 
-/// Rows that are decided alike: their weight, the upper ends of their costs, and the actions that they want.
+/// Rows that are decided alike: their weight, both ends of their costs, and the actions that they want.
 pub(super) struct WantedActions {
     pub(super) weight: f64,
-    pub(super) costs: Vec<f64>,
+    pub(super) costs: [Vec<f64>; 2],
     pub(super) wanted: MixedAction,
-    /// Whether the actions are determined. Rows whose action is only assumed keep it, as queries do, unless it is missing.
+    /// Whether the actions are determined. Rows whose action is only assumed keep it under caps, as queries do; if a route is missing, the best
+    /// of the others counts.
     pub(super) is_determined: bool,
 }
 
@@ -363,16 +392,22 @@ impl Policy {
         let all: f64 = rows.iter().map(|rows| rows.weight).sum();
         let queries = |share: f64| (share * QUERIES_OF_ALL_ROWS).round() as u64;
         let capped = rooms.limited().into_iter().map(|(action, share)| (action, CapSize::Queries(queries(share))));
-        let (caps, missing) = (Caps { capped: capped.collect() }, rooms.missing());
-        let bidder = Bidder::new(self, &caps).without(&missing);
+        let caps = Caps { capped: capped.collect() };
+        let bidder = Bidder::new(self, &caps).without(rooms);
         let bids = |rows: &WantedActions| {
-            let bid = |wanted: usize| {
-                let part = rows.wanted.part_of(wanted);
-                let action = if missing.contains(&wanted) { bidder.cheapest(&rows.costs) } else { wanted };
-                let bid = rows.is_determined.then(|| bidder.bid_for(action, &rows.costs, 0)).flatten();
+            let [low, high] = &rows.costs;
+            let wanted = match rows.is_determined {
+                true => rows.wanted,
+                false => MixedAction::always(self.assumed_action_within(rooms, [low, high])),
+            };
+            let bid = |action: usize| {
+                let part = wanted.part_of(action);
+                let is_denied = rows.is_determined && rooms.is_missing(action);
+                let action = if is_denied { self.action_instead(rooms, [low, high]) } else { action };
+                let bid = rows.is_determined.then(|| bidder.bid_for(action, high, 0)).flatten();
                 BidOfRows { action, part, bid, queries: queries(part * rows.weight / all) }
             };
-            let [action, otherwise] = rows.wanted.actions();
+            let [action, otherwise] = wanted.actions();
             [action].into_iter().chain(Some(otherwise).filter(|&other| other != action)).map(bid).collect()
         };
         let bids: Vec<Vec<BidOfRows>> = rows.iter().map(bids).collect();
@@ -396,6 +431,29 @@ impl Policy {
             parts
         };
         bids.iter().map(assign).collect()
+    }
+
+    /// The cost of an action minus that of another one, by the upper ends, and how much less and more it may be where labels only bound costs.
+    pub(super) fn difference(&self, costs: [&[f64]; 2], one: usize, other: usize) -> [f64; 3] {
+        if one == other {
+            return [0.0; 3];
+        }
+        let difference = costs[1][one] - costs[1][other];
+        let [least, most] = [least_gap(costs, &self.task, other, one), -least_gap(costs, &self.task, one, other)];
+        [difference, (difference - least).max(0.0), (most - difference).max(0.0)]
+    }
+
+    /// The action instead of one that is missing.
+    fn action_instead(&self, rooms: &Rooms, costs: [&[f64]; 2]) -> usize {
+        let [mut low, mut high] = costs.map(<[f64]>::to_vec);
+        self.choose_available(&mut low, &mut high, |action| !rooms.is_missing(action)).1
+    }
+
+    /// The action that is assumed if costs do not determine one. Without the missing routes they may, or the cheapest of known cost is another
+    /// one.
+    pub(super) fn assumed_action_within(&self, rooms: &Rooms, costs: [&[f64]; 2]) -> usize {
+        let is_assumed_anyway = self.has_limit() || !rooms.0.iter().any(|room| room.is_missing);
+        if is_assumed_anyway { self.assumed_action(costs) } else { self.action_instead(rooms, costs) }
     }
 
     /// The bids of a batch of decisions, in order, with one key per row.
@@ -458,12 +516,15 @@ impl Policy {
             Ok::<(), std::convert::Infallible>(())
         };
         let Ok(mut rule) = CapRule::find(caps, rows.len() as u64, scan);
+        let mut moved = 0;
         let act = |(taken, bid): &((bool, usize), Option<(Bid, usize)>)| {
             let Some((bid, other)) = bid else { return *taken };
-            (true, caps.capped.get(rule.assign(bid)).map_or(*other, |(action, _)| *action))
+            let given = rule.assign(bid);
+            moved += usize::from(given != usize::from(bid.wanted));
+            (true, caps.capped.get(given).map_or(*other, |(action, _)| *action))
         };
         let taken = rows.iter().map(act).collect();
-        CappedActions { taken, uses: rule.uses() }
+        CappedActions { taken, moved, uses: rule.uses() }
     }
 
     /// Applies caps to a batch: rows that do not get the route they want take the action that the rule assigns. Each batch that
@@ -496,14 +557,27 @@ impl<'p> Decision<'p> {
         Some(Decision { moved: None, ..*self }.action())
     }
 
-    /// The extra cost of the action taken over the one that a cap or a missing route denied; 0 if none did.
+    /// The extra cost of the action taken over the one that the query would have without caps and with all routes available; 0 if it has it. If
+    /// labels do not determine that one, the cheapest action of known cost counts; if they only bound a cost, its upper bound.
     #[must_use]
     pub fn cost_of_cap(&self) -> f64 {
+        self.extra_cost(&Rooms::default())[0]
+    }
+
+    /// The action that counts as taken, and the one that counts without caps and with all routes available: if none is determined, the one that
+    /// is assumed.
+    pub(super) fn counted_actions(&self, rooms: &Rooms) -> [usize; 2] {
+        let costs = [self.costs(), self.costs_high()];
         let wanted = Decision { moved: None, ..*self }.code();
-        match (self.moved.and(self.code()), wanted) {
-            (Some(taken), Some(wanted)) => self.costs_high()[taken] - self.costs_high()[wanted],
-            _ => 0.0,
-        }
+        let without = wanted.unwrap_or_else(|| self.policy.assumed_action(costs));
+        let assumed = || wanted.unwrap_or_else(|| self.policy.assumed_action_within(rooms, costs));
+        [self.moved.map_or_else(assumed, usize::from), without]
+    }
+
+    /// What caps and missing routes add to the cost of the query, and how much less and more it may be where labels only bound costs.
+    pub(super) fn extra_cost(&self, rooms: &Rooms) -> [f64; 3] {
+        let [taken, wanted] = self.counted_actions(rooms);
+        self.policy.difference([self.costs(), self.costs_high()], taken, wanted)
     }
 }
 
@@ -513,7 +587,7 @@ mod tests {
     use crate::{Loss, Oracle, Partition, Router};
 
     /// Parts of rows that take each action, of rows that all want the first of two routes at these costs.
-    fn assigned(rooms: &[(usize, f64)], is_determined: [bool; 2]) -> Vec<ActionParts> {
+    fn assigned(rooms: &Rooms, is_determined: [bool; 2]) -> Vec<ActionParts> {
         let table =
             Table::new(["no", "yes"], vec![0.9, 0.1, 0.8, 0.2]).and_then(|table| table.with_votes(vec![3, 0, 1, 2]));
         let task = Task::new(Loss::brier()).route("a", Oracle::bayes(), 0.1).unwrap();
@@ -521,26 +595,42 @@ mod tests {
         let policy = Router::calibrate(&table.unwrap(), &Partition::confidence(1)).unwrap().policy(&task).unwrap();
         let rows = is_determined.map(|is_determined| WantedActions {
             weight: 1.0,
-            costs: vec![0.4, 0.1, 0.2],
+            costs: [(); 2].map(|()| vec![0.4, 0.1, 0.2]),
             wanted: MixedAction::always(1),
             is_determined,
         });
-        policy.assign_within(&Rooms(rooms.to_vec()), &rows)
+        policy.assign_within(rooms, &rows)
+    }
+
+    fn capped(action: usize, share: f64) -> Room {
+        Room { action, share, is_missing: false }
+    }
+
+    fn missing(action: usize) -> Room {
+        Room { action, share: 0.0, is_missing: true }
     }
 
     #[test]
     fn rows_without_a_determined_action_take_no_room() {
-        assert_eq!(assigned(&[(1, 0.5)], [false, true]), [vec![(1, 1.0)], vec![(1, 1.0)]]);
-        assert_eq!(assigned(&[(1, 0.5)], [true, true]), [vec![(1, 0.5), (2, 0.5)], vec![(1, 0.5), (2, 0.5)]]);
+        let half = Rooms(vec![capped(1, 0.5)]);
+        assert_eq!(assigned(&half, [false, true]), [vec![(1, 1.0)], vec![(1, 1.0)]]);
+        assert_eq!(assigned(&half, [true, true]), [vec![(1, 0.5), (2, 0.5)], vec![(1, 0.5), (2, 0.5)]]);
     }
 
     #[test]
     fn missing_routes_give_way_to_the_cheapest_action_within_its_own_room() {
-        assert_eq!(assigned(&[(1, 0.0)], [true, true]), [vec![(2, 1.0)], vec![(2, 1.0)]]);
-        assert_eq!(assigned(&[(1, 0.0), (2, 0.0)], [true, true]), [vec![(0, 1.0)], vec![(0, 1.0)]]);
+        assert_eq!(assigned(&Rooms(vec![missing(1)]), [true, true]), [vec![(2, 1.0)], vec![(2, 1.0)]]);
+        assert_eq!(assigned(&Rooms(vec![missing(1), missing(2)]), [true, true]), [vec![(0, 1.0)], vec![(0, 1.0)]]);
         assert_eq!(
-            assigned(&[(1, 0.0), (2, 0.25)], [true, true]),
+            assigned(&Rooms(vec![missing(1), capped(2, 0.25)]), [true, true]),
             [vec![(2, 0.25), (0, 0.75)], vec![(2, 0.25), (0, 0.75)]]
         );
+    }
+
+    /// Rows without a determined action here count as taking the first route, whose cost is known.
+    #[test]
+    fn a_cap_of_zero_does_not_concern_rows_without_a_determined_action() {
+        assert_eq!(assigned(&Rooms(vec![capped(1, 0.0)]), [false, true]), [vec![(1, 1.0)], vec![(2, 1.0)]]);
+        assert_eq!(assigned(&Rooms(vec![missing(1)]), [false, true]), [vec![(2, 1.0)], vec![(2, 1.0)]]);
     }
 }
