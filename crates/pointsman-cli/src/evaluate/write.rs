@@ -1,7 +1,6 @@
 //! A report on disk: data, figures and the page.
 
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;

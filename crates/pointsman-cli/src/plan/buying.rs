@@ -78,7 +78,7 @@ impl<'a> Buying<'a> {
     }
 
     /// The labels that make cells certain, of those that can be bought; `None` if none do.
-    pub(super) fn to_certainty(&self, found: &Plan) -> Option<ToCertainty> {
+    pub(super) fn certainty(&self, found: &Plan) -> Option<ToCertainty> {
         found.to_certainty_of(|offer| self.can_be_bought(offer))
     }
 

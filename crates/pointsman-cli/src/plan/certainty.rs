@@ -26,7 +26,7 @@ fn labels_in_words(found: &Plan, unit: &str, args: &PlanArgs, buying: Buying<'_>
     let share_per_label = |(plan, offer): &(&CellPlan, Offer)| plan.share / offer.labels.max(1) as f64;
     let cells = buying.determining(found);
     let best = cells.iter().reduce(|a, b| if share_per_label(b) > share_per_label(a) { b } else { a });
-    let Some(((best, its_labels), all)) = best.zip(buying.to_certainty(found)) else {
+    let Some(((best, its_labels), all)) = best.zip(buying.certainty(found)) else {
         let kind = args.only.map_or(String::new(), |only| format!(" of --only {}", only.name()));
         return format!("No reasonable number of labels{kind} makes a cell certain.");
     };

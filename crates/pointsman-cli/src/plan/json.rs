@@ -239,7 +239,7 @@ pub(super) fn report(
         unit: task.loss().unit(),
         regret_bound: found.judgement.regret_bound,
         certain_share: found.judgement.certain,
-        to_certainty: buying.to_certainty(found).map(|all| ToCertainty {
+        to_certainty: buying.certainty(found).map(|all| ToCertainty {
             cells: numbers(&all.cells),
             labels: all.labels,
             share: all.share,

@@ -233,7 +233,8 @@ fn both_lists_together_spend_the_limit_once() {
             let elsewhere = items["cells_elsewhere"].as_array().unwrap().iter().map(ToString::to_string);
             assert_eq!(elsewhere.collect::<HashSet<_>>(), cells(&of_present), "{flags}: {listed}");
             for of in items["cells"].as_array().unwrap() {
-                let rows = parse_csv(&of_new).1.into_iter().filter(|row| row[1] == of["cell"].to_string());
+                let cell = of["cell"].to_string();
+                let rows = parse_csv(&of_new).1.into_iter().filter(|row| row[1] == cell);
                 let labels: Vec<u64> = rows.map(|row| row[2].parse().unwrap()).collect();
                 let range = [labels.iter().min().unwrap(), labels.iter().max().unwrap()];
                 assert_eq!((&of["items"], &of["labels"]), (&labels.len().into(), &serde_json::json!(range)), "{of}");

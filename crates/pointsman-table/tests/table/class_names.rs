@@ -212,7 +212,7 @@ fn labels_may_be_one_per_column() {
     );
     // So it does for numbers of classes under such names, and not for other numbers.
     for (name, is_named) in [("label_", true), ("size_", false)] {
-        let numbers = folder.file("n.csv", &format!("prob_a,prob_b,{name}1,{name}2\n1,0,1,0\n0,1,,1\n"));
+        let numbers = folder.file("n.csv", format!("prob_a,prob_b,{name}1,{name}2\n1,0,1,0\n0,1,,1\n"));
         let error =
             read_frame(&numbers, &ReadOptions { need: Need::Votes, ..options("", &[]) }).unwrap_err().to_string();
         assert_eq!(error.contains(&format!("--columns labels={name},")), is_named, "{error}");
