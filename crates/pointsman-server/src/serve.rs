@@ -37,7 +37,7 @@ const MAX_WAITING_CONNECTIONS: u32 = 1024;
 /// How often the configuration's files are looked at, and changes made by others are read.
 const WATCH_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Below this limit of open files there is a warning: a log of 400 days needs 1,200.
+/// Below this limit of open files there is a warning: a log of 400 days needs 2,000.
 const FEW_FILES: u64 = 4096;
 
 /// How often what has expired is deleted.
@@ -99,8 +99,8 @@ fn raise_file_limit() {
     };
     if limit < FEW_FILES {
         tracing::warn!(
-            "the process may open {limit} files only, and needs one per connection and, with SQLite, three per archive of the log, which \
-             has one or more per day: raise the limit (`ulimit -n 65536`, or LimitNOFILE of systemd)"
+            "the process may open {limit} files only, and needs one per connection and, with SQLite, up to five per archive of the log, \
+             which has one or more per day: raise the limit (`ulimit -n 65536`, or LimitNOFILE of systemd)"
         );
     }
 }
