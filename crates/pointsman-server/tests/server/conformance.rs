@@ -58,7 +58,7 @@ pub(crate) async fn append(store: &dyn Store, records: &[Record]) -> Vec<Appende
     for _ in 0..300 {
         match store.append(records.clone()).await {
             Err(StoreError::Unavailable(why)) if why.contains("wait to be archived") => {
-                tokio::time::sleep(Duration::from_millis(100)).await
+                tokio::time::sleep(Duration::from_millis(100)).await;
             }
             appended => return appended.unwrap(),
         }
