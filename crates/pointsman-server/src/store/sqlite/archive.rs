@@ -399,7 +399,7 @@ mod tests {
             });
             is_started.recv().unwrap();
             let client = ClientId { deployment: 1, key: 0, id: "q" };
-            scope.spawn(move || reply.send(archive.read(|connection| find_client_id(connection, client))));
+            scope.spawn(move || drop(reply.send(archive.read(|connection| find_client_id(connection, client)))));
             let found = answer.recv_timeout(Duration::from_secs(20));
             end.send(()).unwrap();
             assert_eq!(found.expect("the look-up waits for the other reader").unwrap(), None);
