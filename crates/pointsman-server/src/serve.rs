@@ -14,12 +14,15 @@ use hyper_util::server::graceful::GracefulShutdown;
 use pointsman::error::printable;
 use tokio::net::TcpSocket;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::JoinSet;
 
 use crate::api::access::Access;
 use crate::api::versions::Compiled;
 use crate::app::{App, Settings, app};
 use crate::clock::Time;
-use crate::config::{Config, ConfigError, ConfigSource, DeploymentConfig, Durability, unknown_variables};
+use crate::config::{
+    Config, ConfigError, ConfigSource, DeploymentConfig, Durability, RetentionConfig, unknown_variables,
+};
 use crate::deployment::{Deployment, LoadError};
 use crate::metrics::Metrics;
 use crate::stalled::WriteLimited;
@@ -34,11 +37,8 @@ const MAX_WAITING_CONNECTIONS: u32 = 1024;
 /// How often the configuration's files are looked at, and changes made by others are read.
 const WATCH_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Below this limit of open files there is a warning.
-const FEW_FILES: u64 = 1024;
-
-/// Files that the store may have open: databases with their logs, connections and locks.
-const FILES_OF_STORE: u64 = 64;
+/// Below this limit of open files there is a warning: a log of 400 days needs 2,000.
+const FEW_FILES: u64 = 4096;
 
 /// How often what has expired is deleted.
 const PRUNE_INTERVAL: Duration = Duration::from_secs(3600);
@@ -99,8 +99,8 @@ fn raise_file_limit() {
     };
     if limit < FEW_FILES {
         tracing::warn!(
-            "the process may open {limit} files only, and needs one per connection and up to {FILES_OF_STORE} for the store: raise \
-             the limit (`ulimit -n 65536`, or LimitNOFILE of systemd)"
+            "the process may open {limit} files only, and needs one per connection and, with SQLite, up to five per archive of the log, \
+             which has one or more per day: raise the limit (`ulimit -n 65536`, or LimitNOFILE of systemd)"
         );
     }
 }
@@ -310,11 +310,12 @@ fn modified(config: &Config, path: Option<&Path>) -> Modified {
     files.map(|file| std::fs::metadata(file).and_then(|file| Ok((file.modified()?, file.len()))).ok()).collect()
 }
 
-/// Reads the configuration again when it changes or SIGHUP comes, follows changes that other processes make, and deletes what has expired.
+/// Reads the configuration again when it changes or SIGHUP comes, follows changes that other processes make, and has old data deleted.
 async fn watch(app: Arc<App>, mut config: Config, source: ConfigSource, mut seen: Modified, mut hangup: Signal) {
     let (path, running) = (source.path.as_deref(), config.clone());
     let mut ticks = tokio::time::interval(WATCH_INTERVAL);
-    let mut pruned: Option<tokio::time::Instant> = None;
+    // Deleting waits for disks and readers, so that it is a task of its own, one at a time.
+    let (mut pruning, mut pruned) = (JoinSet::<()>::new(), None::<tokio::time::Instant>);
     let mut failure = None;
     loop {
         let is_asked = tokio::select! {
@@ -350,22 +351,27 @@ async fn watch(app: Arc<App>, mut config: Config, source: ConfigSource, mut seen
             tracing::error!(%error, "deployments could not be read again");
         }
         failure = failed;
-        if pruned.is_none_or(|last| last.elapsed() >= PRUNE_INTERVAL) {
+        let _ = pruning.try_join_next();
+        if pruning.is_empty() && pruned.is_none_or(|last| last.elapsed() >= PRUNE_INTERVAL) {
             pruned = Some(tokio::time::Instant::now());
-            let now = Time::now();
-            let (decisions, inputs) = (now.before(config.retention.decisions), now.before(config.retention.inputs));
-            if let Err(error) = app.store.prune(Some(decisions), Some(inputs)).await {
-                tracing::error!(%error, "what has expired could not be deleted");
-            }
-            // Nothing in the log is from a deployment that was deleted before.
-            let is_expired =
-                |deployment: &Arc<Deployment>| deployment.stored.deleted.is_some_and(|time| time < decisions);
-            if app.deployments.now().deleted.iter().any(is_expired)
-                && let Err(problem) = app.change(Change::ForgetDeleted { before: decisions }, "retention").await
-            {
-                tracing::error!(error = problem.detail, "deleted deployments could not be forgotten");
-            }
+            pruning.spawn(prune(Arc::clone(&app), config.retention.clone()));
         }
+    }
+}
+
+/// Deletes what has expired.
+async fn prune(app: Arc<App>, retention: RetentionConfig) {
+    let now = Time::now();
+    let (decisions, inputs) = (now.before(retention.decisions), now.before(retention.inputs));
+    if let Err(error) = app.store.prune(Some(decisions), Some(inputs)).await {
+        tracing::error!(%error, "what has expired could not be deleted");
+    }
+    // Nothing in the log is from a deployment that was deleted before.
+    let is_expired = |deployment: &Arc<Deployment>| deployment.stored.deleted.is_some_and(|time| time < decisions);
+    if app.deployments.now().deleted.iter().any(is_expired)
+        && let Err(problem) = app.change(Change::ForgetDeleted { before: decisions }, "retention").await
+    {
+        tracing::error!(error = problem.detail, "deleted deployments could not be forgotten");
     }
 }
 

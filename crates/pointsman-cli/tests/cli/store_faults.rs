@@ -198,6 +198,13 @@ fn bound_by_permissions() -> Option<Command> {
     Some(run_by("setpriv", &without))
 }
 
+/// The same command, whose messages go to the file `messages` of its folder.
+fn with_messages(command: &Command) -> Command {
+    let mut with_messages = Command::new("sh");
+    with_messages.args(["-c", "exec \"$@\" 2>messages", "sh"]).arg(command.get_program()).args(command.get_args());
+    with_messages
+}
+
 fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
 }
@@ -208,7 +215,8 @@ fn a_folder_that_becomes_read_only_is_named_and_loses_nothing() {
     let folder = workshop();
     let path = folder.path();
     fs::write(path.join("p.toml"), SMALL_JOURNALS).unwrap();
-    let service = deployed_with(serve, path, &["--config", "p.toml"]);
+    let service = deployed_with(with_messages(&serve), path, &["--config", "p.toml"]);
+    let messages = |what: &str| fs::read_to_string(path.join("messages")).unwrap().matches(what).count();
     let log = path.join("pointsman.db-log");
     let load = Load::start("load", 2, &[&service.url]);
     wait_until(|| newest_journal(path) > 3);
@@ -219,10 +227,15 @@ fn a_folder_that_becomes_read_only_is_named_and_loses_nothing() {
         let answer = service.answer(DECIDE, Some(&query()));
         assert!(answer.status == 200 || answer.status == 503 && answer.retry_after.is_some(), "{answer:?}");
     }
+    // Files cannot be made; decisions move on, and nobody is told again and again.
+    wait_until(|| messages("decisions cannot be archived yet") > 0);
+    std::thread::sleep(Duration::from_secs(3));
     let newest = newest_journal(path);
     set_mode(&log, 0o755);
     wait_until(|| service.answer("/readyz", None).status == 200);
     wait_until(|| newest_journal(path) > newest);
+    assert_eq!(messages("decisions cannot be archived yet"), 1);
+    assert_eq!(messages("decisions are archived again"), 1);
     let answered = load.stop();
     assert_kept(service, path, &answered);
 }

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::conformance::{append, record};
 
 /// The files of the log with this extension, oldest first.
-fn files(store: &Path, extension: &str) -> Vec<PathBuf> {
+pub(crate) fn files(store: &Path, extension: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(store.with_extension("db-log")).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|e| e == extension)).collect();
     files.sort();
@@ -20,7 +20,7 @@ fn files(store: &Path, extension: &str) -> Vec<PathBuf> {
 }
 
 #[track_caller]
-fn wait_until(what: &str, is_done: impl Fn() -> bool) {
+pub(crate) fn wait_until(what: &str, is_done: impl Fn() -> bool) {
     let start = Instant::now();
     while !is_done() {
         assert!(start.elapsed() < Duration::from_secs(60), "{what}: it takes too long");
@@ -40,7 +40,7 @@ async fn append_until(store: &SqliteStore, ids: &Ids, written: &mut Vec<Uuid>, i
 }
 
 /// The ids of all decisions, read page by page.
-async fn read_all(store: &dyn Store, ids: &Ids) -> Vec<Uuid> {
+pub(crate) async fn read_all(store: &dyn Store, ids: &Ids) -> Vec<Uuid> {
     let mut all = Vec::new();
     loop {
         let mut query = LogQuery::all(record(ids, None).deployment, 70);
@@ -51,6 +51,17 @@ async fn read_all(store: &dyn Store, ids: &Ids) -> Vec<Uuid> {
         }
         all.extend(page.iter().map(|record| record.id));
     }
+}
+
+/// Fails if more than five files per archive are open, and a few more of the newest one, which the log writes and looks ids up in.
+#[cfg(target_os = "linux")]
+#[track_caller]
+fn assert_open_files(store: &Path) {
+    let folder = store.with_extension("db-log").canonicalize().unwrap();
+    let open = std::fs::read_dir("/proc/self/fd").unwrap().filter_map(|entry| entry.unwrap().path().read_link().ok());
+    let of_archives = open.filter(|file| file.starts_with(&folder) && !file.to_string_lossy().contains("journal"));
+    let (open, archives) = (of_archives.count(), files(store, "db").len());
+    assert!(open <= 5 * archives + 8, "{open} files of {archives} archives are open");
 }
 
 #[tokio::test]
@@ -66,6 +77,8 @@ async fn decisions_are_read_once_while_they_move() {
             assert!(store.decision(*id).await.unwrap().is_some(), "round {round}");
         }
     }
+    #[cfg(target_os = "linux")]
+    assert_open_files(&path);
     store.close().await.unwrap();
     assert!(files(&path, "journal").is_empty(), "{:?}", files(&path, "journal"));
     let rows_per_archive = written.len() / files(&path, "db").len();
@@ -78,7 +91,7 @@ async fn decisions_are_read_once_while_they_move() {
 }
 
 /// A store whose decisions stay in journals as long as the connection lives.
-async fn with_locked_archive(path: &Path, ids: &Ids) -> (SqliteStore, Connection) {
+pub(crate) async fn with_locked_archive(path: &Path, ids: &Ids) -> (SqliteStore, Connection) {
     let store = SqliteStore::open(path, Settings::default()).unwrap();
     append(&store, &[record(ids, Some("before"))]).await;
     wait_until("the first archive", || files(path, "db").first().is_some_and(|file| rows(file) == 1));
@@ -88,10 +101,15 @@ async fn with_locked_archive(path: &Path, ids: &Ids) -> (SqliteStore, Connection
     (store, connection)
 }
 
-/// The decisions in an archive; none while it is being made.
-fn rows(archive: &Path) -> i64 {
+/// The rows in a table of an archive; none while it is being made.
+pub(crate) fn count(archive: &Path, table: &str) -> i64 {
     let connection = Connection::open(archive).unwrap();
-    connection.query_row("SELECT count(*) FROM decisions", [], |row| row.get(0)).unwrap_or(0)
+    connection.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).unwrap_or(0)
+}
+
+/// The decisions in an archive.
+fn rows(archive: &Path) -> i64 {
+    count(archive, "decisions")
 }
 
 #[tokio::test]
@@ -104,7 +122,7 @@ async fn pages_and_ids_are_the_same_before_and_after_decisions_are_archived() {
         let mut record = Record { version: 1 + i % 2, ..record(&ids, Some(&i.to_string())) };
         record.outcome.cell = i % 3;
         record.outcome.action = (i % 7) as u8;
-        record.input = i.is_multiple_of(3).then(|| format!("\"{}\"", "x".repeat(2_000)));
+        record.input = i.is_multiple_of(3).then(|| format!("\"{}\"", "x".repeat(20_000)));
         record.tags = (!i.is_multiple_of(4)).then(|| format!(r#"{{"part":"{}","quote\"d":"x"}}"#, i % 5));
         record
     };
@@ -172,6 +190,10 @@ async fn journals_that_are_left_count_once() {
     written.extend(rows.iter().map(|row| row.id));
     let copied = backup(&path, folder.path().join("early")).unwrap();
     assert_eq!(copied.decisions, written.len() as u64);
+    // The journal that comes next is empty.
+    assert_eq!(copied.files, 2);
+    let copies = ["db", "journal"].map(|extension| files(&folder.path().join("early/s.db"), extension).len());
+    assert_eq!(copies, [1, 1]);
     let left: Vec<(PathBuf, Vec<u8>)> =
         files(&path, "journal").into_iter().map(|file| (file.clone(), std::fs::read(file).unwrap())).collect();
     drop(lock);
@@ -240,4 +262,63 @@ async fn check_until(store: &SqliteStore, is_wanted: impl Fn(Result<(), StoreErr
     while !is_wanted(store.check().await) {
         assert!(start.elapsed() < Duration::from_secs(30), "it takes too long");
     }
+}
+
+#[tokio::test]
+async fn a_damaged_journal_is_read_up_to_the_damage_and_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.db");
+    let ids = Ids::after(None);
+    let (store, lock) = with_locked_archive(&path, &ids).await;
+    let journal = files(&path, "journal")[0].clone();
+    let mut written = read_all(&store, &ids).await;
+    let mut ends = Vec::new();
+    for i in 0..5 {
+        let row = record(&ids, Some(&format!("row {i}")));
+        append(&store, std::slice::from_ref(&row)).await;
+        written.push(row.id);
+        ends.push(std::fs::metadata(&journal).unwrap().len());
+    }
+    let mut bytes = std::fs::read(&journal).unwrap();
+    drop(lock);
+    store.close().await.unwrap();
+    // The third of the five rows; the first decision of all is before them.
+    bytes[ends[1] as usize + 30] ^= 0x55;
+    let damaged = folder.path().join("d.db");
+    std::fs::create_dir(damaged.with_extension("db-log")).unwrap();
+    std::fs::write(damaged.with_extension("db-log").join(journal.file_name().unwrap()), &bytes).unwrap();
+    for _ in 0..2 {
+        let store = SqliteStore::open(&damaged, Settings::default()).unwrap();
+        assert_eq!(read_all(&store, &ids).await, written[..3]);
+        wait_until("setting the journal aside", || files(&damaged, "damaged").len() == 1);
+        let kept = &files(&damaged, "damaged")[0];
+        assert_eq!((kept.file_stem(), std::fs::read(kept).unwrap()), (journal.file_stem(), bytes.clone()));
+        assert!(!files(&damaged, "journal").iter().any(|file| file.file_stem() == journal.file_stem()));
+        store.close().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn ids_are_found_in_an_archive_that_was_noted_as_closed_too_early() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.db");
+    let ids = Ids::after(None);
+    let store = SqliteStore::open(&path, Settings::default()).unwrap();
+    append(&store, &[record(&ids, Some("first"))]).await;
+    wait_until("archiving", || files(&path, "db").first().is_some_and(|file| rows(file) == 1));
+    // As if the note had been written and closing had failed afterwards: no id is noted.
+    let first = files(&path, "db")[0].clone();
+    Connection::open(&first).unwrap().execute("INSERT INTO closed VALUES (NULL)", []).unwrap();
+    let second = record(&ids, Some("second"));
+    append(&store, std::slice::from_ref(&second)).await;
+    wait_until("archiving", || rows(&first) == 2);
+    store.close().await.unwrap();
+    drop(store);
+    let store = SqliteStore::open(&path, Settings::default()).unwrap();
+    append(&store, &[record(&ids, Some("third"))]).await;
+    let total = || files(&path, "db").iter().map(|file| rows(file)).sum::<i64>();
+    wait_until("archiving", || total() == 3);
+    let again = append(&store, &[Record { id: ids.next().0, ..second.clone() }]).await;
+    assert!(matches!(&again[0], Appended::Existing(found) if found.id == second.id), "{again:?}");
+    store.close().await.unwrap();
 }

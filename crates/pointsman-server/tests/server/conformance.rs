@@ -57,7 +57,9 @@ pub(crate) async fn append(store: &dyn Store, records: &[Record]) -> Vec<Appende
     let records = Arc::new(records.to_vec());
     for _ in 0..300 {
         match store.append(records.clone()).await {
-            Err(StoreError::Unavailable(_)) => tokio::time::sleep(Duration::from_millis(100)).await,
+            Err(StoreError::Unavailable(why)) if why.contains("wait to be archived") => {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
             appended => return appended.unwrap(),
         }
     }

@@ -5,6 +5,7 @@ mod archives;
 mod clock_set_back;
 mod conformance;
 mod decide;
+mod expiry;
 mod export;
 mod following;
 mod formats;

@@ -5,7 +5,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, TryLockError};
 
 use fastbloom::BloomFilter;
 use rusqlite::config::DbConfig;
@@ -136,6 +136,8 @@ impl Archive {
             some.iter().try_for_each(|record| rows::insert(&transaction, record))?;
             std::thread::yield_now();
         }
+        // If it was noted as closed and that failed afterwards, the note lacks these rows.
+        transaction.prepare_cached("DELETE FROM closed")?.execute([])?;
         transaction.prepare_cached("DELETE FROM journal")?.execute([])?;
         transaction
             .prepare_cached("INSERT INTO journal VALUES (?1, ?2)")?
@@ -154,22 +156,23 @@ impl Archive {
     pub(super) fn close(&self) -> rusqlite::Result<()> {
         let connection = self.connect()?;
         let filter = filters::of_rows(&connection)?;
-        connection.execute("DELETE FROM closed", [])?;
-        connection.execute("INSERT INTO closed VALUES (?1)", params![filter.as_ref().map(filters::encode)])?;
+        // First the rows: nobody sees to it any more that the disk has those of a closed archive.
         if !empty_write_ahead_log(&connection)? {
-            // A reader needs it. Journals whose decisions are in it may be deleted from now on, so the disk must have it.
+            // A reader needs them in the log. Journals that have them may be deleted from now on, so the disk must have it.
             let log = fs::OpenOptions::new().write(true).open(super::beside(&self.path, "-wal"));
             let synced = log.and_then(|log| log.sync_all());
             synced.map_err(|e| unusable(&format!("{}: {e}", self.path.display())))?;
         }
+        connection.execute("DELETE FROM closed", [])?;
+        connection.execute("INSERT INTO closed VALUES (?1)", params![filter.as_ref().map(filters::encode)])?;
         let _ = self.closed.set(filter);
-        Ok(())
+        empty_write_ahead_log(&connection).map(drop)
     }
 
-    /// Whether it has this many bytes, or rows of a day before this time.
+    /// Whether it has rows, and this many bytes or rows of a day before this time.
     pub(super) fn is_complete(&self, bytes: u64, now: Time) -> bool {
-        let is_large = fs::metadata(&self.path).is_ok_and(|file| file.len() >= bytes);
-        is_large || lock(&self.range).is_some_and(|(least, _)| least < now.start_of_day().first_id())
+        let is_large = || fs::metadata(&self.path).is_ok_and(|file| file.len() >= bytes);
+        lock(&self.range).is_some_and(|(least, _)| least < now.start_of_day().first_id() || is_large())
     }
 
     /// Whether it may contain a caller's id.
@@ -177,9 +180,18 @@ impl Archive {
         self.closed.get().is_none_or(|filter| filter.as_ref().is_some_and(|filter| filter.contains(&client)))
     }
 
-    /// Reads with the one connection for readers.
+    /// Reads with the connection for readers, or with another one while that is in use: a decision whose id is looked up does not wait for
+    /// a page that is read.
     pub(super) fn read<T>(&self, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> rusqlite::Result<T> {
-        let mut reader = lock(&self.reader);
+        let mut reader = match self.reader.try_lock() {
+            Ok(reader) => reader,
+            Err(TryLockError::Poisoned(error)) => error.into_inner(),
+            Err(TryLockError::WouldBlock) => match self.reader() {
+                Ok(other) => return read(&other),
+                // No more files can be opened, or the archive has just expired.
+                Err(_) => lock(&self.reader),
+            },
+        };
         let connection = match reader.take() {
             Some(connection) => connection,
             None => self.reader()?,
@@ -208,11 +220,19 @@ impl Archive {
         lock(&self.range).is_some_and(|(_, most)| most < time.first_id())
     }
 
-    /// Deletes its inputs and gives the space back.
+    /// Deletes its inputs, also from the disk, and gives the space back.
     pub(super) fn delete_inputs(&self) -> rusqlite::Result<()> {
         let connection = self.connect()?;
-        if connection.execute("DELETE FROM inputs", [])? > 0 {
-            connection.execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE);")?;
+        // Pages that stay in use get zeros in place of what is deleted. Other pages are free, and go when the file is written anew.
+        connection.pragma_update(None, "secure_delete", "FAST")?;
+        connection.execute("DELETE FROM inputs", [])?;
+        // What follows is done whether or not there were any: an earlier attempt may have ended here.
+        if connection.query_row("PRAGMA freelist_count", [], |row| row.get::<_, i64>(0))? > 0 {
+            connection.execute_batch("VACUUM")?;
+        }
+        if !empty_write_ahead_log(&connection)? {
+            let path = self.path.display();
+            return Err(unusable(&format!("{path} is being read: its inputs cannot be deleted from the disk yet")));
         }
         Ok(())
     }
@@ -354,4 +374,35 @@ fn tag_path(name: &str) -> String {
 /// An error of SQLite with a reason of our own.
 pub(super) fn unusable(reason: &str) -> rusqlite::Error {
     rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CANTOPEN), Some(reason.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn nobody_waits_for_a_slow_reader() {
+        let folder = tempfile::tempdir().unwrap();
+        let archive = Archive::create(folder.path(), 1).unwrap();
+        let ((started, is_started), (end, is_ended), (reply, answer)) = (channel(), channel(), channel());
+        std::thread::scope(|scope| {
+            let archive = &archive;
+            scope.spawn(move || {
+                let wait = |_: &Connection| {
+                    started.send(()).unwrap();
+                    Ok(is_ended.recv())
+                };
+                archive.read(wait).unwrap()
+            });
+            is_started.recv().unwrap();
+            let client = ClientId { deployment: 1, key: 0, id: "q" };
+            scope.spawn(move || drop(reply.send(archive.read(|connection| find_client_id(connection, client)))));
+            let found = answer.recv_timeout(Duration::from_secs(20));
+            end.send(()).unwrap();
+            assert_eq!(found.expect("the look-up waits for the other reader").unwrap(), None);
+        });
+    }
 }

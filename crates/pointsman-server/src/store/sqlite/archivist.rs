@@ -12,6 +12,7 @@ use super::super::{Record, Settings, StoreError};
 use super::archive::{Archive, Archives, checkpoint, empty_write_ahead_log};
 use super::journal::{Journal, Place};
 use super::journals::{Journals, damaged};
+use super::writer::Log;
 use super::{unavailable, unwritable};
 use crate::clock::Time;
 
@@ -36,6 +37,7 @@ pub(super) struct Archivist {
     archive_bytes: u64,
     journals: Arc<Journals>,
     archives: Archives,
+    log: Arc<Log>,
     /// The archive that takes rows, and the connection that writes it.
     newest: Option<(Arc<Archive>, Connection)>,
     /// When finished journals can be deleted, as far as that failed before.
@@ -49,12 +51,14 @@ impl Archivist {
         settings: &Settings,
         journals: &Arc<Journals>,
         archives: Archives,
+        log: Arc<Log>,
     ) -> std::io::Result<JoinHandle<()>> {
         let archivist = Self {
             folder,
             archive_bytes: settings.segment_bytes.saturating_mul(JOURNALS_PER_ARCHIVE),
             journals: Arc::clone(journals),
             archives,
+            log,
             newest: None,
             next_clean_up: Instant::now(),
         };
@@ -71,13 +75,16 @@ impl Archivist {
             // Read before archiving, so that what is committed before the store is closed is archived.
             let is_closing = self.journals.is_closing();
             let archived = self.archive_all();
+            self.end_day();
             // Where no file can be made, decisions can still be archived.
             let outcome = archived.and(self.make_spare()).and(self.clean_up());
-            if let Err(error) = &outcome {
-                self.newest = None;
-                if self.journals.note_failure(&error.to_string()) {
+            let has_changed = self.journals.note_outcome(outcome.as_ref().err().map(ToString::to_string));
+            match &outcome {
+                Ok(()) if has_changed => tracing::info!("decisions are archived again"),
+                Err(error) if has_changed => {
                     tracing::warn!(%error, "decisions cannot be archived yet; they are kept in journals");
                 }
+                _ => {}
             }
             if is_closing {
                 break;
@@ -87,10 +94,29 @@ impl Archivist {
                     std::thread::park_timeout(RETRY);
                     std::thread::sleep(GATHER);
                 }
-                Err(_) => std::thread::park_timeout(RETRY),
+                Err(_) => {
+                    self.newest = None;
+                    self.wait_until_closing(RETRY);
+                }
             }
         }
         self.finish();
+    }
+
+    /// Waits this long, or until the store is closed. Commits, which wake the thread too, do not end it.
+    fn wait_until_closing(&self, time: Duration) {
+        let start = Instant::now();
+        while let Some(left) = time.checked_sub(start.elapsed()).filter(|_| !self.journals.is_closing()) {
+            std::thread::park_timeout(left);
+        }
+    }
+
+    /// Goes on in the next journal if the one that is written has decisions of a day that is over: its file is deleted as soon as all of
+    /// them are archived, so that they expire with their archive.
+    fn end_day(&self) {
+        if self.journals.is_older_than(Time::now().start_of_day().first_id()) {
+            self.log.begin_journal();
+        }
     }
 
     /// Archives whatever is in the journals.
@@ -103,13 +129,14 @@ impl Archivist {
             archive
                 .take(writer, &records, Place { journal: part.journal.number, bytes: end })
                 .map_err(|e| unavailable(&e))?;
-            self.journals.note_archived(&part.journal, end);
+            self.journals.note_archived(&part.journal, end, &records);
             let _ = self.make_spare();
         }
         Ok(())
     }
 
-    /// The archive that takes rows. Others are closed.
+    /// The archive that takes rows. Others are closed. It notes how far the journals are archived from the beginning, so that those before
+    /// it can be deleted.
     fn newest(&mut self) -> rusqlite::Result<&mut (Arc<Archive>, Connection)> {
         let newest = match self.newest.take() {
             Some(newest) => newest,
@@ -123,7 +150,13 @@ impl Archivist {
                         archive
                     }
                 };
-                let writer = archive.writer()?;
+                let mut writer = archive.writer()?;
+                let ends = all.iter().map(|archive| archive.end_of_archived()).collect::<rusqlite::Result<Vec<_>>>()?;
+                let end = ends.into_iter().max().unwrap_or_default();
+                if archive.end_of_archived()? < end {
+                    archive.take(&mut writer, &[], end)?;
+                    checkpoint(&writer)?;
+                }
                 (archive, writer)
             }
         };
@@ -152,6 +185,9 @@ impl Archivist {
         for archive in all.iter().filter(|archive| !archive.is_closed()).filter(is_due) {
             self.newest = None;
             archive.close().map_err(|e| unavailable(&e))?;
+        }
+        if all.last().is_some_and(|last| last.is_closed()) {
+            self.newest().map_err(|e| unavailable(&e))?;
         }
         Ok(())
     }

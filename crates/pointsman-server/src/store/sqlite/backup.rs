@@ -63,7 +63,8 @@ fn copy_log(log: &Path, target: &Path) -> Result<Backup, StoreError> {
     let (mut copied, mut archived) = (Backup::default(), Place::default());
     let mut journals = Vec::new();
     for journal in Journal::list(log).map_err(|e| failed(log, &e))? {
-        journals.push((journal.number, journal.copy(target).map_err(|e| failed(log, &e))?));
+        let entries = journal.copy(target).map_err(|e| failed(log, &e))?;
+        journals.extend(entries.map(|entries| (journal.number, entries)));
     }
     for file in Archive::files(log).map_err(|e| failed(log, &e))? {
         let path = target.join(file.file_name().unwrap_or_default());

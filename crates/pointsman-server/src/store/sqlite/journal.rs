@@ -5,6 +5,8 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use uuid::Uuid;
+
 use super::super::Record;
 
 /// What a journal begins with: its kind and its format.
@@ -21,12 +23,17 @@ const CHUNK_BYTES: u64 = 1 << 20;
 
 const EXTENSION: &str = "journal";
 
+/// The extension of a journal that is kept because a part of it cannot be read.
+const DAMAGED_EXTENSION: &str = "damaged";
+
 /// A file of entries. Each has the records of one request, and is there as a whole or not at all.
 #[derive(Debug)]
 pub(super) struct Journal {
     pub(super) number: u64,
     path: PathBuf,
     file: File,
+    /// Whether a part of it cannot be read: the file is kept then.
+    is_damaged: bool,
 }
 
 /// A place in all the journals of a log.
@@ -53,7 +60,7 @@ impl Journal {
     pub(super) fn create(folder: &Path, number: u64) -> io::Result<Self> {
         let path = folder.join(format!("{number:08}.{EXTENSION}"));
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
-        let journal = Self { number, path, file };
+        let journal = Self { number, path, file, is_damaged: false };
         let write = || {
             journal.file.write_all_at(HEADER, 0)?;
             journal.file.sync_all()?;
@@ -70,12 +77,10 @@ impl Journal {
 
     /// The journals of a folder, oldest first.
     pub(super) fn list(folder: &Path) -> io::Result<Vec<Self>> {
-        let paths = fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
-        let numbered = paths.into_iter().filter_map(|path| Some((number(&path)?, path)));
         let mut journals = Vec::new();
-        for (number, path) in numbered {
+        for (number, path) in numbered(folder, EXTENSION)? {
             match OpenOptions::new().read(true).write(true).open(&path) {
-                Ok(file) => journals.push(Self { number, path, file }),
+                Ok(file) => journals.push(Self { number, path, file, is_damaged: false }),
                 // All its decisions are in an archive since the folder was read.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(io::Error::new(error.kind(), format!("{}: {error}", path.display()))),
@@ -83,6 +88,11 @@ impl Journal {
         }
         journals.sort_by_key(|journal| journal.number);
         Ok(journals)
+    }
+
+    /// The largest number of the damaged journals that a folder keeps.
+    pub(super) fn last_damaged(folder: &Path) -> io::Result<Option<u64>> {
+        Ok(numbered(folder, DAMAGED_EXTENSION)?.into_iter().map(|(number, _)| number).max())
     }
 
     /// The name of the file.
@@ -114,10 +124,8 @@ impl Journal {
     pub(super) fn entries(&self, from: u64, to: u64) -> io::Result<Vec<Entry>> {
         let mut wanted = CHUNK_BYTES;
         loop {
-            let length = to.saturating_sub(from).min(wanted);
-            let mut bytes = vec![0; usize::try_from(length).map_err(io::Error::other)?];
-            self.file.read_exact_at(&mut bytes, from)?;
-            let entries = parse(&bytes, from);
+            let bytes = self.bytes(from, to.min(from.saturating_add(wanted)))?;
+            let entries = self.parse(&bytes, from)?;
             let first = entry_bytes(&bytes).unwrap_or(0) as u64;
             if entries.is_empty() && wanted < first && from + first <= to {
                 wanted = first;
@@ -135,53 +143,95 @@ impl Journal {
         self.entries(at, at + length).map(|entries| entries.into_iter().next())
     }
 
-    /// The whole entries of a file that nobody writes. What a write that did not finish has left behind them was never answered.
-    pub(super) fn whole_entries(&self, mut see: impl FnMut(Entry)) -> io::Result<()> {
+    /// The whole entries from a place on of a file that nobody writes. What a write that did not finish has left behind them was never
+    /// answered. Where something else is before another whole entry, entries were damaged: that place is returned.
+    pub(super) fn whole_entries(&self, from: u64, mut see: impl FnMut(Entry)) -> io::Result<Option<u64>> {
         let length = self.file.metadata()?.len();
         let mut header = [0; HEADER.len()];
         if length < START {
-            return Ok(());
+            return Ok(None);
         }
         self.file.read_exact_at(&mut header, 0)?;
         if header != *HEADER {
             let path = self.path.display();
             return Err(io::Error::other(format!("{path} is no journal of this program's format")));
         }
-        let mut from = START;
+        let mut from = from;
         loop {
             let entries = self.entries(from, length)?;
-            let Some(last) = entries.last() else { return Ok(()) };
+            let Some(last) = entries.last() else { break };
             from = last.end;
             entries.into_iter().for_each(&mut see);
         }
+        let rest = self.bytes(from, length)?;
+        let is_damaged = (1..rest.len()).any(|at| begins_with_entry(&rest[at..]));
+        Ok(is_damaged.then_some(from))
     }
 
-    /// Copies the whole entries into another folder, also while the journal is written. Returns where each ends, and how many records it has.
-    pub(super) fn copy(&self, folder: &Path) -> io::Result<Vec<(u64, usize)>> {
+    /// The bytes from one place to another.
+    fn bytes(&self, from: u64, to: u64) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; usize::try_from(to.saturating_sub(from)).map_err(io::Error::other)?];
+        self.file.read_exact_at(&mut bytes, from)?;
+        Ok(bytes)
+    }
+
+    /// The whole entries that these bytes begin with. The first byte is at this place of the file.
+    fn parse(&self, bytes: &[u8], from: u64) -> io::Result<Vec<Entry>> {
+        let (mut entries, mut rest) = (Vec::new(), bytes);
+        let place = |rest: &[u8]| from + (bytes.len() - rest.len()) as u64;
+        while let Some((encoded, behind)) = split_entry(rest) {
+            let at = place(rest);
+            let records = postcard::from_bytes(encoded).map_err(|error| {
+                let path = self.path.display();
+                io::Error::other(format!("{path}: the entry at byte {at} is whole, but cannot be decoded: {error}"))
+            })?;
+            entries.push(Entry { at, end: place(behind), records });
+            rest = behind;
+        }
+        Ok(entries)
+    }
+
+    /// Copies the whole entries into another folder, also while the journal is written; if some are damaged, all of the file. Returns where
+    /// each whole entry ends, and how many records it has; `None` if there is nothing to copy.
+    pub(super) fn copy(&self, folder: &Path) -> io::Result<Option<Vec<(u64, usize)>>> {
         let mut ends = Vec::new();
-        self.whole_entries(|entry| ends.push((entry.end, entry.records.len())))?;
-        let Some(&(length, _)) = ends.last() else { return Ok(ends) };
-        let mut bytes = vec![0; usize::try_from(length).map_err(io::Error::other)?];
-        self.file.read_exact_at(&mut bytes, 0)?;
+        let damage = self.whole_entries(START, |entry| ends.push((entry.end, entry.records.len())))?;
+        let length = match (damage, ends.last()) {
+            (Some(_), _) => self.file.metadata()?.len(),
+            (None, Some(&(end, _))) => end,
+            (None, None) => return Ok(None),
+        };
         let path = folder.join(self.name());
-        fs::write(&path, bytes)?;
+        fs::write(&path, self.bytes(0, length)?)?;
         File::open(path)?.sync_all()?;
-        Ok(ends)
+        Ok(Some(ends))
     }
 
-    /// Deletes the file; whoever has it open can still read it.
+    /// Keeps the file when it is deleted, under the name that is returned.
+    pub(super) fn keep_as_damaged(&mut self) -> PathBuf {
+        self.is_damaged = true;
+        self.path.with_extension(DAMAGED_EXTENSION)
+    }
+
+    /// Deletes the file, or sets it aside if it is damaged; whoever has it open can still read it.
     pub(super) fn delete(&self) -> io::Result<()> {
-        match fs::remove_file(&self.path) {
+        let deleted = match self.is_damaged {
+            true => fs::rename(&self.path, self.path.with_extension(DAMAGED_EXTENSION)),
+            false => fs::remove_file(&self.path),
+        };
+        match deleted {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
         }
     }
 }
 
-/// The number of a journal by its name.
-fn number(path: &Path) -> Option<u64> {
-    let is_journal = path.extension().is_some_and(|extension| extension == EXTENSION);
-    path.file_stem().filter(|_| is_journal)?.to_str()?.parse().ok()
+/// The files of a folder that have a number and this extension.
+fn numbered(folder: &Path, extension: &str) -> io::Result<Vec<(u64, PathBuf)>> {
+    let paths = fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
+    let number = |path: &Path| path.file_stem()?.to_str()?.parse().ok();
+    let paths = paths.into_iter().filter(|path| path.extension().is_some_and(|other| other == extension));
+    Ok(paths.filter_map(|path| Some((number(&path)?, path))).collect())
 }
 
 /// Adds the records of one request to a buffer, as an entry.
@@ -203,24 +253,20 @@ fn entry_bytes(bytes: &[u8]) -> Option<usize> {
     (length > 0).then_some(PREFIX + length)
 }
 
-/// The entry that these bytes begin with, and what comes behind it; `None` if it is not whole.
-fn split_entry(bytes: &[u8]) -> Option<(Vec<Record>, &[u8])> {
+/// The encoded records of the entry that these bytes begin with, and what comes behind it; `None` if it is not whole.
+fn split_entry(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (entry, rest) = bytes.split_at_checked(entry_bytes(bytes)?)?;
-    let (prefix, bytes) = entry.split_at_checked(PREFIX)?;
-    let is_whole = prefix[4..] == crc32fast::hash(bytes).to_le_bytes();
-    let records = is_whole.then(|| postcard::from_bytes(bytes).ok())??;
-    Some((records, rest))
+    let (prefix, encoded) = entry.split_at_checked(PREFIX)?;
+    let is_whole = prefix[4..] == crc32fast::hash(encoded).to_le_bytes();
+    is_whole.then_some((encoded, rest))
 }
 
-/// The whole entries that these bytes begin with. The first byte is at this place of the file.
-fn parse(bytes: &[u8], from: u64) -> Vec<Entry> {
-    let (mut entries, mut rest) = (Vec::new(), bytes);
-    let place = |rest: &[u8]| from + (bytes.len() - rest.len()) as u64;
-    while let Some((records, behind)) = split_entry(rest) {
-        entries.push(Entry { at: place(rest), end: place(behind), records });
-        rest = behind;
-    }
-    entries
+/// Whether there is a whole entry at the beginning of bytes of any kind. What has no id where the first record of an entry has its id is
+/// none: for most places this saves a checksum over whatever length the bytes there happen to give.
+fn begins_with_entry(bytes: &[u8]) -> bool {
+    let first_id = |encoded| postcard::take_from_bytes::<(usize, Uuid)>(encoded).map(|((_, id), _)| id);
+    let has_id = bytes.get(PREFIX..).is_some_and(|encoded| first_id(encoded).is_ok_and(|id| id.get_version_num() == 7));
+    has_id && split_entry(bytes).is_some()
 }
 
 #[cfg(test)]
@@ -255,7 +301,7 @@ mod tests {
     }
 
     /// A journal in a folder, where its entries end, and the ids in each.
-    fn journal(folder: &Path) -> (Journal, Vec<(u64, Vec<uuid::Uuid>)>) {
+    fn journal(folder: &Path) -> (Journal, Vec<(u64, Vec<Uuid>)>) {
         let (ids, journal) = (Ids::after(None), Journal::create(folder, 7).unwrap());
         let (mut end, mut entries) = (START, Vec::new());
         for rows in [1, 3, 2] {
@@ -268,11 +314,12 @@ mod tests {
         (journal, entries)
     }
 
-    /// The entries that are found: where each ends, and its ids.
-    fn found(journal: &Journal) -> Vec<(u64, Vec<uuid::Uuid>)> {
+    /// The entries that are found: where each ends, and its ids. Fails unless damage begins at this place.
+    #[track_caller]
+    fn found(journal: &Journal, damage: Option<u64>) -> Vec<(u64, Vec<Uuid>)> {
         let mut found = Vec::new();
         let see = |entry: Entry| found.push((entry.end, entry.records.iter().map(|record| record.id).collect()));
-        journal.whole_entries(see).unwrap();
+        assert_eq!(journal.whole_entries(START, see).unwrap(), damage);
         found
     }
 
@@ -280,12 +327,12 @@ mod tests {
     fn a_journal_that_ends_anywhere_has_the_entries_before_the_end() {
         let folder = tempfile::tempdir().unwrap();
         let (journal, entries) = journal(folder.path());
-        assert_eq!(found(&journal), entries);
+        assert_eq!(found(&journal, None), entries);
         let length = entries.last().unwrap().0;
         for end in (0..length).rev() {
             journal.cut(end).unwrap();
             let whole: Vec<_> = entries.iter().filter(|(entry_end, _)| *entry_end <= end).cloned().collect();
-            assert_eq!(found(&journal), whole, "{end} of {length} bytes");
+            assert_eq!(found(&journal, None), whole, "{end} of {length} bytes");
         }
     }
 
@@ -300,11 +347,34 @@ mod tests {
             wrong[place] ^= 0x55;
             journal.write(&wrong, 0).unwrap();
             let whole: Vec<_> = entries.iter().filter(|(end, _)| *end <= place as u64).cloned().collect();
-            assert_eq!(found(&journal), whole, "byte {place}");
+            // Behind the last entry is nothing that could be lost with it: it may be a write that did not finish.
+            let damage = whole.last().map_or(START, |(end, _)| *end);
+            let damage = (whole.len() + 1 < entries.len()).then_some(damage);
+            assert_eq!(found(&journal, damage), whole, "byte {place}");
         }
+        // Reading may begin behind the damage.
+        let mut wrong = bytes.clone();
+        wrong[START as usize + PREFIX] ^= 0x55;
+        journal.write(&wrong, 0).unwrap();
+        assert_eq!(journal.whole_entries(entries[0].0, drop).unwrap(), None);
         journal.write(b"another!", 0).unwrap();
-        let refused = journal.whole_entries(drop).unwrap_err().to_string();
+        let refused = journal.whole_entries(START, drop).unwrap_err().to_string();
         assert!(refused.contains("00000007.journal is no journal of this program's format"), "{refused}");
+    }
+
+    #[test]
+    fn an_entry_that_is_whole_and_cannot_be_decoded_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let (journal, entries) = journal(folder.path());
+        // One record, whose id has three bytes.
+        let encoded = [1, 3, 7, 7, 7];
+        let prefix = [5_u32.to_le_bytes(), crc32fast::hash(&encoded).to_le_bytes()];
+        journal.write(&[&prefix.concat()[..], &encoded].concat(), entries[1].0).unwrap();
+        let refused = journal.whole_entries(START, drop).unwrap_err().to_string();
+        assert!(
+            refused.contains(&format!("00000007.journal: the entry at byte {} is whole", entries[1].0)),
+            "{refused}"
+        );
     }
 
     #[test]
@@ -324,6 +394,6 @@ mod tests {
             let entry = journal.entry_at(place).unwrap().unwrap();
             assert_eq!(format!("{:?}", entry.records), format!("[{wanted:?}]"));
         }
-        assert_eq!(found(&journal).len(), records.len());
+        assert_eq!(found(&journal, None).len(), records.len());
     }
 }

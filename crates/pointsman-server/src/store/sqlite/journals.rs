@@ -7,6 +7,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
 use std::time::Duration;
 
+use uuid::Uuid;
+
 use super::super::record::ClientId;
 use super::super::{LogQuery, Record, StoreError};
 use super::journal::{Entry, Journal, Place, START};
@@ -16,6 +18,9 @@ const MAX_JOURNALS: u64 = 4;
 
 /// How long a commit waits for the archiving thread before it is refused.
 const MAX_WAIT: Duration = Duration::from_millis(100);
+
+/// How many callers' ids are forgotten before commits get their turn.
+const IDS_PER_TURN: usize = 256;
 
 /// All journals that have decisions of their own. The last one is written.
 #[derive(Debug)]
@@ -49,9 +54,16 @@ pub(super) struct Part {
     pub(super) from: u64,
     /// Where the last committed entry ends.
     pub(super) to: u64,
+    /// The smallest id that was archived from it by this process.
+    oldest: Option<Uuid>,
 }
 
 impl Part {
+    /// A journal without entries.
+    fn new(journal: Arc<Journal>) -> Self {
+        Self { journal, from: START, to: START, oldest: None }
+    }
+
     fn is_empty(&self) -> bool {
         self.from >= self.to
     }
@@ -61,15 +73,18 @@ impl Part {
         self.journal.entries(self.from, self.to)
     }
 
-    /// All entries.
-    fn all_entries(mut self, mut see: impl FnMut(Entry)) -> io::Result<()> {
-        while !self.is_empty() {
-            let entries = self.entries()?;
-            let last = entries.last().ok_or_else(|| damaged(&self.journal))?;
-            self.from = last.end;
-            entries.into_iter().for_each(&mut see);
-        }
-        Ok(())
+    /// The records of all entries, about a megabyte at a time.
+    fn chunks(self) -> impl Iterator<Item = io::Result<Vec<Record>>> {
+        let mut left = Some(self);
+        std::iter::from_fn(move || {
+            let mut part = left.take().filter(|part| !part.is_empty())?;
+            let chunk = part.entries().and_then(|entries| {
+                part.from = entries.last().ok_or_else(|| damaged(&part.journal))?.end;
+                Ok(entries.into_iter().flat_map(|entry| entry.records).collect())
+            });
+            left = chunk.is_ok().then_some(part);
+            Some(chunk)
+        })
     }
 }
 
@@ -87,28 +102,34 @@ impl Journals {
     /// archive.
     pub(super) fn open(folder: &Path, archived: Place, journal_bytes: u64) -> io::Result<Self> {
         let (mut parts, mut ids) = (VecDeque::new(), HashMap::new());
-        let mut newest = archived.journal;
-        for journal in Journal::list(folder)? {
+        let mut newest = Journal::last_damaged(folder)?.unwrap_or(0).max(archived.journal);
+        for mut journal in Journal::list(folder)? {
             newest = newest.max(journal.number);
-            let journal = Arc::new(journal);
             let from = match journal.number.cmp(&archived.journal) {
                 std::cmp::Ordering::Less => u64::MAX,
                 std::cmp::Ordering::Equal => archived.bytes,
                 std::cmp::Ordering::Greater => START,
             };
-            let mut to = from;
+            let (mut to, mut clients) = (from, Vec::new());
             if from < u64::MAX {
-                journal.whole_entries(|entry| {
-                    let place = (Arc::clone(&journal), entry.at);
-                    let clients = entry.records.iter().filter_map(ClientId::of);
-                    ids.extend(clients.filter(|_| entry.at >= from).map(|client| (key(client), place.clone())));
-                    to = to.max(entry.end);
+                let damage = journal.whole_entries(from, |entry| {
+                    clients.extend(entry.records.iter().filter_map(ClientId::of).map(|client| (key(client), entry.at)));
+                    to = entry.end;
                 })?;
+                if let Some(place) = damage {
+                    let (path, kept) = (folder.join(journal.name()), journal.keep_as_damaged());
+                    tracing::error!(
+                        "{} is damaged: committed decisions from byte {place} on cannot be read; the file is kept as {}",
+                        path.display(),
+                        kept.display()
+                    );
+                }
             }
-            parts.push_back(Part { journal, from, to });
+            let journal = Arc::new(journal);
+            ids.extend(clients.into_iter().map(|(client, at)| (client, (Arc::clone(&journal), at))));
+            parts.push_back(Part { journal, from, to, oldest: None });
         }
-        let journal = Arc::new(Journal::create(folder, newest + 1)?);
-        parts.push_back(Part { journal, from: START, to: START });
+        parts.push_back(Part::new(Arc::new(Journal::create(folder, newest + 1)?)));
         let state = State { parts, ids, spare: None, failure: None, is_closing: false, archivist: None };
         Ok(Self { journal_bytes, state: Mutex::new(state), archived: Condvar::new() })
     }
@@ -157,7 +178,7 @@ impl Journals {
         if last.to >= self.journal_bytes
             && let Some(journal) = state.spare.take()
         {
-            state.parts.push_back(Part { journal, from: START, to: START });
+            state.parts.push_back(Part::new(journal));
         }
         if was_idle && let Some(archivist) = &state.archivist {
             archivist.unpark();
@@ -172,24 +193,41 @@ impl Journals {
         found.ok_or_else(|| damaged(&journal)).map(Some)
     }
 
-    /// Decisions that meet a condition among those that are not in an archive, in the order of their ids.
-    pub(super) fn records(&self, is_wanted: impl Fn(&Record) -> bool) -> io::Result<Vec<Record>> {
+    /// The decisions that are not in an archive, in the order of their commits, about a megabyte at a time.
+    fn chunks(&self) -> impl Iterator<Item = io::Result<Vec<Record>>> {
         let parts: Vec<Part> = self.state().parts.iter().filter(|part| !part.is_empty()).cloned().collect();
-        let mut found = Vec::new();
-        for part in parts {
-            part.all_entries(|entry| found.extend(entry.records.into_iter().filter(&is_wanted)))?;
+        parts.into_iter().flat_map(Part::chunks)
+    }
+
+    /// The decision of an id among those that are not in an archive.
+    pub(super) fn decision(&self, id: Uuid) -> io::Result<Option<Record>> {
+        for chunk in self.chunks() {
+            if let Some(found) = chunk?.into_iter().find(|record| record.id == id) {
+                return Ok(Some(found));
+            }
         }
-        found.sort_by_key(|record| record.id);
-        Ok(found)
+        Ok(None)
+    }
+
+    /// The largest id among the decisions that are not in an archive.
+    pub(super) fn largest_id(&self) -> io::Result<Option<Uuid>> {
+        let largest_of = |records: Vec<Record>| records.iter().map(|record| record.id).max();
+        self.chunks().try_fold(None, |largest, chunk| Ok(chunk.map(largest_of)?.max(largest)))
     }
 
     /// The page of a query among the decisions that are not in an archive.
     pub(super) fn page(&self, query: &LogQuery) -> io::Result<Vec<Record>> {
-        let mut page = self.records(|record| query.contains(record))?;
-        if !query.with_inputs {
-            page.iter_mut().for_each(|record| record.input = None);
+        let mut page: Vec<Record> = Vec::new();
+        for chunk in self.chunks() {
+            page.extend(chunk?.into_iter().filter(|record| query.contains(record)).map(
+                |record| match query.with_inputs {
+                    true => record,
+                    false => Record { input: None, ..record },
+                },
+            ));
+            page.sort_by_key(|record| record.id);
+            page.truncate(query.full_length(&page).unwrap_or(page.len()));
         }
-        page.truncate(query.full_length(&page).unwrap_or(page.len()));
         Ok(page)
     }
 
@@ -198,21 +236,41 @@ impl Journals {
         self.state().parts.iter().find(|part| !part.is_empty()).cloned()
     }
 
-    /// Notes that the entries of a journal are in an archive up to this place.
-    pub(super) fn note_archived(&self, journal: &Arc<Journal>, to: u64) {
+    /// Notes that the entries of a journal, whose last records are these, are in an archive up to this place.
+    pub(super) fn note_archived(&self, journal: &Arc<Journal>, to: u64, records: &[Record]) {
         let mut state = self.state();
         if let Some(part) = state.parts.iter_mut().find(|part| Arc::ptr_eq(&part.journal, journal)) {
             part.from = to;
+            part.oldest = records.iter().map(|record| record.id).chain(part.oldest).min();
         }
-        state.ids.retain(|_, (other, at)| !Arc::ptr_eq(other, journal) || *at >= to);
-        state.failure = None;
         self.archived.notify_all();
+        drop(state);
+        // Until an id is forgotten, its decision is found in the journal.
+        let clients: Vec<ClientId<'_>> = records.iter().filter_map(ClientId::of).collect();
+        for clients in clients.chunks(IDS_PER_TURN) {
+            let mut state = self.state();
+            clients.iter().for_each(|client| drop(state.ids.remove(&key(*client))));
+        }
     }
 
-    /// Notes why nothing can be archived. Returns whether that is news.
-    pub(super) fn note_failure(&self, reason: &str) -> bool {
-        let before = self.state().failure.replace(reason.to_owned());
-        before.is_none_or(|before| before != reason)
+    /// Notes why nothing can be archived, or that it can. Returns whether it could before and cannot now, or the other way round.
+    pub(super) fn note_outcome(&self, failure: Option<String>) -> bool {
+        let mut state = self.state();
+        let before = std::mem::replace(&mut state.failure, failure);
+        before.is_some() != state.failure.is_some()
+    }
+
+    /// Whether the journal that is written has archived decisions with smaller ids.
+    pub(super) fn is_older_than(&self, id: Uuid) -> bool {
+        self.state().last().oldest.is_some_and(|oldest| oldest < id)
+    }
+
+    /// Goes on in the next journal, if it is there. Nobody may be writing meanwhile.
+    pub(super) fn begin_next(&self) {
+        let mut state = self.state();
+        if let Some(journal) = state.spare.take() {
+            state.parts.push_back(Part::new(journal));
+        }
     }
 
     /// Journals that are not written any more and whose decisions are all in archives.

@@ -105,15 +105,15 @@ impl SqliteStore {
         let archived = ends.map_err(|e| log_error(&e))?.into_iter().max().unwrap_or_default();
         let journals = Journals::open(&folder, archived, settings.segment_bytes).map_err(|e| log_error(&e))?;
         let (archives, journals): (Archives, _) = (Arc::new(RwLock::new(found)), Arc::new(journals));
-        let archivist = Archivist::start(folder.clone(), &settings, &journals, Arc::clone(&archives));
-        let log = Log::new(settings, Arc::clone(&journals), Arc::clone(&archives));
+        let log = Arc::new(Log::new(settings.clone(), Arc::clone(&journals), Arc::clone(&archives)));
+        let archivist = Archivist::start(folder.clone(), &settings, &journals, Arc::clone(&archives), Arc::clone(&log));
         Ok(Self {
             main: Arc::new(Mutex::new(main)),
             archivist: Mutex::new(Some(archivist.map_err(|e| log_error(&e))?)),
             folder,
             archives,
             journals,
-            log: Arc::new(log),
+            log,
             _lock: lock,
         })
     }
@@ -298,7 +298,7 @@ impl Store for SqliteStore {
     fn decision(&self, id: Uuid) -> Reply<'_, Option<Record>> {
         let (journals, archives) = (Arc::clone(&self.journals), Arc::clone(&self.archives));
         blocking(move || {
-            if let Some(found) = journals.records(|record| record.id == id).map_err(|e| unwritable(&e))?.pop() {
+            if let Some(found) = journals.decision(id).map_err(|e| unwritable(&e))? {
                 return Ok(Some(found));
             }
             let end = Some(Uuid::from_u128(id.as_u128().saturating_add(1)));
@@ -325,10 +325,10 @@ impl Store for SqliteStore {
     fn largest_id(&self) -> Reply<'_, Option<Uuid>> {
         let (journals, archives) = (Arc::clone(&self.journals), self.all_archives());
         blocking(move || {
-            let waiting = journals.records(|_| true).map_err(|e| unwritable(&e))?;
+            let waiting = journals.largest_id().map_err(|e| unwritable(&e))?;
             let range = |archive: &Arc<Archive>| *archive.range.lock().unwrap_or_else(PoisonError::into_inner);
             let archived = archives.iter().filter_map(range).map(|(_, most)| most).max();
-            Ok(archived.max(waiting.last().map(|record| record.id)))
+            Ok(archived.max(waiting))
         })
     }
 
@@ -390,17 +390,26 @@ impl Store for SqliteStore {
         let archives = Arc::clone(&self.archives);
         blocking(move || {
             let all = archives.read().unwrap_or_else(PoisonError::into_inner).clone();
-            for archive in all.iter().filter(|archive| archive.is_closed()) {
-                if decisions_before.is_some_and(|time| archive.is_before(time)) {
+            let ends = all.iter().map(|archive| archive.end_of_archived()).collect::<rusqlite::Result<Vec<_>>>();
+            let ends = ends.map_err(|e| unavailable(&e))?;
+            let mut outcome = Ok(());
+            for (place, archive) in all.iter().enumerate().filter(|(_, archive)| archive.is_closed()) {
+                // If no later archive notes it, a start would archive again what is left of the journals.
+                let is_noted_later = ends[place + 1..].iter().any(|end| *end >= ends[place]);
+                let done = if is_noted_later && decisions_before.is_some_and(|time| archive.is_before(time)) {
                     let mut left = archives.write().unwrap_or_else(PoisonError::into_inner);
                     left.retain(|other| !Arc::ptr_eq(other, archive));
                     drop(left);
-                    archive.delete().map_err(|e| unwritable(&e))?;
+                    archive.delete().map_err(|e| unwritable(&e))
                 } else if inputs_before.is_some_and(|time| archive.is_before(time)) {
-                    archive.delete_inputs().map_err(|e| unavailable(&e))?;
-                }
+                    archive.delete_inputs().map_err(|e| unavailable(&e))
+                } else {
+                    Ok(())
+                };
+                // The others need not wait for this one.
+                outcome = outcome.and(done);
             }
-            Ok(())
+            outcome
         })
     }
 

@@ -90,6 +90,14 @@ impl Log {
         true
     }
 
+    /// Goes on in the next journal, if it is there, between two commits. What a failed one has left is cut off before.
+    pub(super) fn begin_journal(&self) {
+        let writer = self.writer();
+        if writer.as_ref().is_some_and(|writer| !writer.has_failed) {
+            self.journals.begin_next();
+        }
+    }
+
     /// Takes nothing more and commits what waits.
     pub(super) fn close(&self) {
         self.queue.close();
