@@ -276,7 +276,7 @@ fn caps_are_stated_with_their_cost() {
         assert_eq!(moved, wanted - 10, "{it}");
         let said = format!("{name}: Cap on expert: 10 of these rows at most; {wanted} want it, 10 get it.");
         assert!(text.contains(&said), "{said} in {text}");
-        let said = format!("{name}: {moved} rows take the next-best action instead, which costs ");
+        let said = format!("{name}: {moved} rows take the next-best action instead, which ");
         assert!(text.contains(&said), "{said} in {text}");
     }
     fs::write(path.join("alone.toml"), "abstain = 0.6\n").unwrap();

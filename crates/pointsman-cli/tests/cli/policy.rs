@@ -154,8 +154,9 @@ fn summary_of_a_policy_file_has_the_corrected_cost() {
     let said: f64 = said.split(' ').next().unwrap().parse().unwrap();
     assert!((said - wanted["cost"].as_f64().unwrap()).abs() < 1e-3, "{said} and {wanted}");
     // At other prices, and where caps move queries, nothing is corrected; with a router everything is.
-    for flags in ["--route expert=0.01", "--cap expert=3"] {
-        let found = decide(&format!("policy.safetensors heldout.csv {flags}"));
+    line(path, "compile router.safetensors --route expert=0.02 --abstain 0.6 -o asking.safetensors").ok();
+    for flags in ["policy.safetensors --route expert=0.01", "asking.safetensors --cap expert=3"] {
+        let found = decide(&format!("{flags} heldout.csv"));
         assert!(found["promise"].is_null() && crate::keys(&found).contains(&"promise"), "{flags}: {found}");
     }
     let found = decide(&format!("router.safetensors heldout.csv {TASK}"));
