@@ -164,7 +164,7 @@ pub struct LossReport {
     /// The routing curves corrected for the bias of few labels, which are drawn; `None` if the correction is not
     /// possible.
     pub corrected_curves: Option<Named<Vec<f64>>>,
-    /// Correlation of reducible and total loss over the rows.
+    /// Correlation of reducible and total loss over the rows, which the noise of few labels raises.
     pub correlation: Option<f64>,
     /// Actions and costs over a grid of prices; the prices of several routes change in proportion.
     pub grid: PriceGrid,

@@ -47,7 +47,7 @@ pub fn caps_in_words(caps: &[EvaluatedCap], capped: Option<&CostOfCaps>, is_iden
         let error = capped.standard_error.map_or(String::new(), |error| format!(" ± {}", number(error, 4)));
         let open = capped.identified.map(|ends| ends.map(|end| number(end, 4))).filter(|[low, high]| low != high);
         let open = open.map_or(String::new(), |[low, high]| format!(" (so few labels leave {low} to {high} open)"));
-        let cost = number(capped.cost, 4) + &error + &open;
+        let cost = (number(capped.cost, 4) + &error + &open).replace('-', "−");
         // Held-out rows may say that it costs less than nothing.
         let difference =
             if capped.cost < 0.0 { format!("changes the cost by {cost}") } else { format!("costs {cost} more") };

@@ -74,7 +74,8 @@ pub(crate) struct DecideArgs {
     /// their next-best action. May be given for several routes
     #[arg(long, value_name = "NAME=N|NAME=P%")]
     pub(crate) cap: Vec<CapArg>,
-    /// Never use this route of the task or policy, as while its oracle is away. May be given several times
+    /// Never use this route of the task or policy, as while its oracle is away. May be given several times. The policy file of a
+    /// forest under a limit cannot find its price without a route: --cap NAME=0 closes the route there
     #[arg(long, value_name = "NAME")]
     pub(crate) without_route: Vec<String>,
     /// Explain the decisions on these queries instead of writing all decisions: by id or, if no id is a number, by row number from 1;

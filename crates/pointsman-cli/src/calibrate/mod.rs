@@ -84,7 +84,9 @@ fn fit(args: &CalibrateArgs, like: Option<&Router>, frame: &Frame, tables: usize
     warn_all(warnings::weak_estimates(&router, &stats));
     warn_all(words::table::reading(frame));
     match like {
-        Some(like) => warn_all(warnings::rows_of_like(table, like, &router)),
+        // A forest filled with exactly its own rows is the same forest.
+        Some(like) if is_forest(like) && router == *like => {}
+        Some(like) => warn_all(warnings::rows_of_like(table, like)),
         None => {
             warn_all(warnings::class_order(frame));
             warn_all(warnings::constant_features(table, &router));
@@ -193,6 +195,8 @@ fn write_part(args: &CalibrateArgs, like: &Router, frame: &Frame) -> anyhow::Res
     }
     warn_all(words::table::reading(frame));
     warn_all(words::table::labels(frame, &args.votes, Some(like))?);
+    // Parts of the rows on which a forest was grown belong into it.
+    warn_all(warnings::rows_of_like(&frame.table, like).filter(|_| !is_forest(like)));
     if input::is_stream(&args.output) {
         return Ok(());
     }

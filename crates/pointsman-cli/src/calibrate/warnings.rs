@@ -43,10 +43,9 @@ pub(super) fn weak_estimates(router: &Router, stats: &RouterStats) -> Vec<String
 }
 
 /// A warning that a table seems to hold rows from which the cells of `--like` were learned, half of which that router keeps, or those on
-/// which its forest was grown, also with more labels. A forest filled with exactly its own rows is the same forest and draws no warning.
-pub(super) fn rows_of_like(table: &Table, like: &Router, router: &Router) -> Option<String> {
+/// which its forest was grown, also with more labels.
+pub(super) fn rows_of_like(table: &Table, like: &Router) -> Option<String> {
     let sentence = match is_forest(like) {
-        true if router == like => return None,
         true => {
             "rows of --like are in this table too: its trees were grown on them, so that the expected costs of this router are too \
              low; leave these rows out, or grow a forest on all rows"

@@ -95,7 +95,7 @@ pub(super) fn describe(
         let CapUse { most, wanted, granted, .. } = *cap;
         let n = |n: u64| count(n as usize);
         let further = if saving > 0.0 {
-            format!(" One more query there would save up to {}.", short(saving))
+            format!(" One more query there would save up to {}, by the estimates that decide.", short(saving))
         } else {
             String::new()
         };

@@ -78,8 +78,14 @@ fn write_expected_cost(out: &mut impl Write, summary: &TallySummary, policy: &Po
                 paragraph(&mut *out, 0, &format!("{DIM}{corrected}{DIM:#}"))?;
             }
             if summary.standard_error.is_some_and(|error| error > 0.0) {
-                let text = "± is the standard error of the estimates, for traffic like the calibration rows; what these queries will cost \
-                            varies more, the fewer they are";
+                let corrected = match policy.router() {
+                    Some(_) => "; held-out rows correct this cost, but not those of single queries",
+                    None => "",
+                };
+                let text = format!(
+                    "± is the standard error of the estimates, for traffic like the calibration rows; what these queries will cost varies \
+                     more, the fewer they are{corrected}"
+                );
                 paragraph(&mut *out, 0, &format!("{DIM}{text}{DIM:#}"))?;
             }
         }

@@ -211,8 +211,11 @@ fn print_gains(out: &mut impl Write, report: &Report) -> io::Result<()> {
     }
     if let Some(correlation) = evaluation.correlation {
         let at = fixed(correlation, 2);
+        // Both are estimated from the same few labels.
+        let noise = if evaluation.is_corrected() { ", which the noise of few labels raises" } else { "" };
         let text = format!(
-            "{DIM}The correlation of reducible and total loss is {at}: if it were 1, ranking by the expected loss would do as well.{DIM:#}"
+            "{DIM}The correlation of reducible and total loss is {at}{noise}: if it were 1, ranking by the expected loss would do as \
+             well.{DIM:#}"
         );
         paragraph(&mut *out, 2, &text)?;
     }

@@ -116,7 +116,8 @@ pub(super) fn list(
     let items = found.items_of(router, &frame.table, &offers).map_err(|error| errors::in_rows(error, frame))?;
     let is_listed = |offer: &&&Offer| items.iter().any(|item| item.cell == offer.cell);
     let cells_without_items = of_this_way.iter().filter(|offer| !is_listed(offer)).map(|offer| offer.cell).collect();
-    let missing = if have_votes { 0 } else { found.items_missing(&items, &offers) };
+    // A largest number of labels moves offers to cells in which the table has items; the plan needs those that it recommends.
+    let missing = if have_votes { 0 } else { found.items_missing(&items, &recommended) };
     warn_all(too_few_annotators(frame, &items));
     if let Some(output) = &args.output {
         let path = args.items.as_deref().unwrap_or(Path::new(""));

@@ -2,6 +2,7 @@
 
 use pointsman::certify::{CellPlan, CoarserCells, Offer, Plan, price_of_labels};
 use pointsman::policy::Promise;
+use pointsman::task::TaskSummary;
 use pointsman::{CellId, Router, Task};
 use serde::Serialize;
 
@@ -17,6 +18,7 @@ use crate::certified::Coarser;
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     confidence: f64,
+    task: TaskSummary,
     unit: &'static str,
     regret_bound: f64,
     certain_share: f64,
@@ -236,6 +238,7 @@ pub(super) fn report(
 ) -> Report {
     Report {
         confidence: found.certificate.confidence(),
+        task: TaskSummary::new(task, router.classes()),
         unit: task.loss().unit(),
         regret_bound: found.judgement.regret_bound,
         certain_share: found.judgement.certain,

@@ -273,12 +273,14 @@ impl Study<'_> {
         };
         let new_items =
             |more: usize| way(with_items(times(more)), more, more.saturating_mul(forecast.labels_per_new_item()));
-        // Probabilities are shares of draws and need not increase with the number of items.
+        // Probabilities are shares of draws and need not increase with the number of items or labels.
+        let parts = [1, 4, 16];
         let is_enough = |more: usize| with_items(times(more)).chance() >= WANTED_CHANCE;
-        let by_items = [1, 4, 16].into_iter().find_map(|part| least(Plan::MOST_TIMES / part * n, is_enough));
+        let by_items = parts.into_iter().find_map(|part| least(Plan::MOST_TIMES / part * n, is_enough));
         let by_items = by_items.map(new_items);
         let by_labels = forecast.laws(SEARCH).and_then(|laws| {
-            let more = least(self.most_labels(), |more| with_labels(more, &laws).chance() >= WANTED_CHANCE)?;
+            let is_enough = |more: usize| with_labels(more, &laws).chance() >= WANTED_CHANCE;
+            let more = parts.into_iter().find_map(|part| least(self.most_labels() / part, is_enough))?;
             Some(way(with_labels(more, &forecast.laws(REPORT)?), more, self.further_labels(more)))
         });
         let items_offered = NEW_ITEMS_OFFERED.map(|part| new_items((part * n as f64).ceil() as usize)).into();

@@ -101,8 +101,8 @@ pub struct Evaluation {
     pub curves: Named<Vec<f64>>,
     /// The curves corrected for the bias of few labels; unknown if that is impossible.
     pub corrected_curves: Option<Named<Vec<f64>>>,
-    /// Correlation of reducible and total loss over the rows: near 1, ranking by total uncertainty is as good. Unknown if items have one
-    /// label each.
+    /// Correlation of reducible and total loss over the rows: near 1, ranking by total uncertainty is as good. The noise of few labels is in
+    /// both and raises it. Unknown if items have one label each.
     pub correlation: Option<f64>,
     /// The shares of the rows in cells with enough rows, in sparse and in empty cells.
     pub support: Named<f64>,

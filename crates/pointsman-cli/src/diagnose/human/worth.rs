@@ -106,7 +106,7 @@ fn print_costs(
 fn print_gains(out: &mut impl Write, worth: &Worth, unit: &str) -> io::Result<()> {
     let digits = decimals([worth.loss.estimate, worth.reducible.estimate]);
     let text = format!(
-        "Of a loss of {} per query {} is reducible, 95 % {}: no routing saves more than {} {unit} per thousand queries.",
+        "Of a loss of {} per query {} is reducible, 95 % {}: no routing saves more loss than {} {unit} per thousand queries.",
         fixed(worth.loss.estimate, digits),
         fixed(worth.reducible.estimate, digits),
         between(&worth.reducible, digits),
