@@ -99,7 +99,7 @@ fn raise_file_limit() {
     };
     if limit < FEW_FILES {
         tracing::warn!(
-            "the process may open {limit} files only, and needs one per connection and, with SQLite, up to five per archive of the log, \
+            "the process may open {limit} files only, and needs one per connection and, with SQLite, about five per archive of the log, \
              which has one or more per day: raise the limit (`ulimit -n 65536`, or LimitNOFILE of systemd)"
         );
     }

@@ -152,7 +152,7 @@ fn evaluate_and_compare_keep_the_caps_of_decide() {
     let said = line(path, &next).ok().stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains("Cap on expert: 15 of these rows at most;") && said.contains(", 15 get it."), "{said}");
     // The cap saves here by chance, so that the words are not those of a cost.
-    assert!(said.contains("the next-best action instead, which changes the cost by -0.00"), "{said}");
+    assert!(said.contains("the next-best action instead, which changes the cost by −0.00"), "{said}");
     assert!(said.contains("ignore the cap"), "{said}");
     let task = "--route expert=0.02 --cap expert=15 --no-calibration-error";
     let found = line(path, &format!("evaluate router.safetensors heldout.csv {task} --json")).ok().json();

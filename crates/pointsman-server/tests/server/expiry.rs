@@ -138,6 +138,34 @@ async fn expired_decisions_do_not_come_back_from_a_journal_that_is_left() {
     store.close().await.unwrap();
 }
 
+#[tokio::test]
+async fn an_archive_that_cannot_be_read_stops_neither_deletion_nor_archiving() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.db");
+    let ids = Ids::after(None);
+    let old = old_records(&ids, 3);
+    let store = with_old_archive(&path, &old[..1]).await;
+    let first = files(&path, "db")[0].clone();
+    Connection::open(&first).unwrap().execute("DROP TABLE journal", []).unwrap();
+    append(&store, &old[1..]).await;
+    let has_rows = |file: &&PathBuf, rows: i64| count(file, "decisions") == rows;
+    let closed = |rows: i64| files(&path, "db").iter().any(|file| has_rows(&file, rows) && is_closed(file));
+    wait_until("closing the next archive", || closed(2));
+    let last = record(&ids, None);
+    append(&store, std::slice::from_ref(&last)).await;
+    wait_until("archiving", || files(&path, "db").last().is_some_and(|file| has_rows(&file, 1) && *file != first));
+    let refused = store.prune(None, yesterday()).await.unwrap_err().to_string();
+    assert!(refused.contains("journal"), "{refused}");
+    wait_until("deleting the journals", || {
+        files_with_inputs(&path).iter().all(|file| file.extension().is_some_and(|e| e == "db"))
+    });
+    assert_eq!(files_with_inputs(&path), [] as [PathBuf; 0]);
+    let _ = store.prune(yesterday(), None).await.unwrap_err();
+    assert!(!closed(2), "an expired archive stays");
+    assert_eq!(count(&first, "decisions"), 1);
+    store.close().await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn changes_are_followed_while_what_has_expired_is_deleted() {
     let folder = tempfile::tempdir().unwrap();

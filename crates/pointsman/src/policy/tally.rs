@@ -69,8 +69,8 @@ pub struct TallySummary {
     /// queries. If labels give bounds for some, the upper bound counts; queries without a determined action count as the cheapest action
     /// whose cost is known.
     pub expected_cost: Option<Named<f64>>,
-    /// The standard error of the router's cost: that of a [`Promise`](super::Promise) whose rows are weighted like the queries in their cells.
-    /// NaN if there is one calibration row.
+    /// The standard error of the router's cost: that of a [`Promise`](super::Promise) whose rows are weighted like the queries in their cells;
+    /// of a forest, only where caps move some. NaN if there is one calibration row.
     pub standard_error: Option<f64>,
     /// The bounds on the router's cost that the labels identify with any number of calibration rows; the standard error comes on top. `None`
     /// if the labels identify it.
@@ -404,7 +404,8 @@ impl Expected {
             ..*own
         };
         let changes: Vec<CostOfRow> = rows.iter().zip(policy.costs_of_rows(factor, None)).map(minus).collect();
-        let is_moved = |row: &CostOfRow| row.weight > 0.0 && row.cost.abs().max(row.slack.abs()) > ROUNDING_OF_PARTS;
+        let rounding = ROUNDING_OF_PARTS * rows.iter().map(|row| row.cost.abs()).fold(0.0, f64::max);
+        let is_moved = |row: &CostOfRow| row.weight > 0.0 && row.cost.abs().max(row.slack.abs()) > rounding;
         if !changes.iter().any(is_moved) {
             return;
         }
@@ -433,7 +434,7 @@ fn factors_of_sources(judged: &[Option<Judged>], shares: &BTreeMap<u32, f64>) ->
     factors
 }
 
-/// Parts of held-out rows are assigned in units of 2⁻⁴⁰; smaller changes are rounding.
+/// Parts of held-out rows are assigned in units of 2⁻⁴⁰; smaller changes, in relation to the largest cost, are rounding.
 const ROUNDING_OF_PARTS: f64 = 1e-9;
 
 /// The mean cost with each jackknife group of rows deleted in turn. A source that has no other rows keeps them.

@@ -225,7 +225,10 @@ impl Archive {
         let connection = self.connect()?;
         // Pages that stay in use get zeros in place of what is deleted. Other pages are free, and go when the file is written anew.
         connection.pragma_update(None, "secure_delete", "FAST")?;
-        connection.execute("DELETE FROM inputs", [])?;
+        // Without a condition, SQLite would write the file also if there are none.
+        if connection.query_row("SELECT EXISTS (SELECT 1 FROM inputs)", [], |row| row.get(0))? {
+            connection.execute("DELETE FROM inputs", [])?;
+        }
         // What follows is done whether or not there were any: an earlier attempt may have ended here.
         if connection.query_row("PRAGMA freelist_count", [], |row| row.get::<_, i64>(0))? > 0 {
             connection.execute_batch("VACUUM")?;

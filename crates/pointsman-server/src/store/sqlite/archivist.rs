@@ -40,6 +40,8 @@ pub(super) struct Archivist {
     log: Arc<Log>,
     /// The archive that takes rows, and the connection that writes it.
     newest: Option<(Arc<Archive>, Connection)>,
+    /// How far the journals are archived.
+    archived: Place,
     /// When finished journals can be deleted, as far as that failed before.
     next_clean_up: Instant,
 }
@@ -50,6 +52,7 @@ impl Archivist {
         folder: PathBuf,
         settings: &Settings,
         journals: &Arc<Journals>,
+        archived: Place,
         archives: Archives,
         log: Arc<Log>,
     ) -> std::io::Result<JoinHandle<()>> {
@@ -60,6 +63,7 @@ impl Archivist {
             archives,
             log,
             newest: None,
+            archived,
             next_clean_up: Instant::now(),
         };
         let thread = std::thread::Builder::new().name("archive-log".to_owned()).spawn(move || archivist.run())?;
@@ -125,10 +129,10 @@ impl Archivist {
             let entries = part.entries().map_err(|e| unwritable(&e))?;
             let end = entries.last().ok_or_else(|| unwritable(&damaged(&part.journal)))?.end;
             let records: Vec<Record> = entries.into_iter().flat_map(|entry| entry.records).collect();
+            let archived = Place { journal: part.journal.number, bytes: end };
             let (archive, writer) = self.newest().map_err(|e| unavailable(&e))?;
-            archive
-                .take(writer, &records, Place { journal: part.journal.number, bytes: end })
-                .map_err(|e| unavailable(&e))?;
+            archive.take(writer, &records, archived).map_err(|e| unavailable(&e))?;
+            self.archived = archived;
             self.journals.note_archived(&part.journal, end, &records);
             let _ = self.make_spare();
         }
@@ -151,10 +155,8 @@ impl Archivist {
                     }
                 };
                 let mut writer = archive.writer()?;
-                let ends = all.iter().map(|archive| archive.end_of_archived()).collect::<rusqlite::Result<Vec<_>>>()?;
-                let end = ends.into_iter().max().unwrap_or_default();
-                if archive.end_of_archived()? < end {
-                    archive.take(&mut writer, &[], end)?;
+                if archive.end_of_archived()? < self.archived {
+                    archive.take(&mut writer, &[], self.archived)?;
                     checkpoint(&writer)?;
                 }
                 (archive, writer)

@@ -32,8 +32,6 @@ pub(super) struct Journal {
     pub(super) number: u64,
     path: PathBuf,
     file: File,
-    /// Whether a part of it cannot be read: the file is kept then.
-    is_damaged: bool,
 }
 
 /// A place in all the journals of a log.
@@ -60,7 +58,7 @@ impl Journal {
     pub(super) fn create(folder: &Path, number: u64) -> io::Result<Self> {
         let path = folder.join(format!("{number:08}.{EXTENSION}"));
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
-        let journal = Self { number, path, file, is_damaged: false };
+        let journal = Self { number, path, file };
         let write = || {
             journal.file.write_all_at(HEADER, 0)?;
             journal.file.sync_all()?;
@@ -80,7 +78,7 @@ impl Journal {
         let mut journals = Vec::new();
         for (number, path) in numbered(folder, EXTENSION)? {
             match OpenOptions::new().read(true).write(true).open(&path) {
-                Ok(file) => journals.push(Self { number, path, file, is_damaged: false }),
+                Ok(file) => journals.push(Self { number, path, file }),
                 // All its decisions are in an archive since the folder was read.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(io::Error::new(error.kind(), format!("{}: {error}", path.display()))),
@@ -207,19 +205,26 @@ impl Journal {
         Ok(Some(ends))
     }
 
-    /// Keeps the file when it is deleted, under the name that is returned.
-    pub(super) fn keep_as_damaged(&mut self) -> PathBuf {
-        self.is_damaged = true;
-        self.path.with_extension(DAMAGED_EXTENSION)
+    /// Gives the file a second name, which is returned and stays when the first one is deleted. The disk has it afterwards.
+    pub(super) fn keep_as_damaged(&self) -> io::Result<PathBuf> {
+        let kept = self.path.with_extension(DAMAGED_EXTENSION);
+        match fs::hard_link(&self.path, &kept) {
+            // An earlier start has done so.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            // Some file systems have one name per file.
+            Err(_) => {
+                fs::copy(&self.path, &kept)?;
+                File::open(&kept)?.sync_all()?;
+            }
+            Ok(()) => {}
+        }
+        File::open(kept.parent().unwrap_or(Path::new(".")))?.sync_all()?;
+        Ok(kept)
     }
 
-    /// Deletes the file, or sets it aside if it is damaged; whoever has it open can still read it.
+    /// Deletes the file; whoever has it open can still read it.
     pub(super) fn delete(&self) -> io::Result<()> {
-        let deleted = match self.is_damaged {
-            true => fs::rename(&self.path, self.path.with_extension(DAMAGED_EXTENSION)),
-            false => fs::remove_file(&self.path),
-        };
-        match deleted {
+        match fs::remove_file(&self.path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
         }

@@ -103,7 +103,7 @@ impl Journals {
     pub(super) fn open(folder: &Path, archived: Place, journal_bytes: u64) -> io::Result<Self> {
         let (mut parts, mut ids) = (VecDeque::new(), HashMap::new());
         let mut newest = Journal::last_damaged(folder)?.unwrap_or(0).max(archived.journal);
-        for mut journal in Journal::list(folder)? {
+        for journal in Journal::list(folder)? {
             newest = newest.max(journal.number);
             let from = match journal.number.cmp(&archived.journal) {
                 std::cmp::Ordering::Less => u64::MAX,
@@ -117,7 +117,7 @@ impl Journals {
                     to = entry.end;
                 })?;
                 if let Some(place) = damage {
-                    let (path, kept) = (folder.join(journal.name()), journal.keep_as_damaged());
+                    let (path, kept) = (folder.join(journal.name()), journal.keep_as_damaged()?);
                     tracing::error!(
                         "{} is damaged: committed decisions from byte {place} on cannot be read; the file is kept as {}",
                         path.display(),

@@ -106,7 +106,8 @@ impl SqliteStore {
         let journals = Journals::open(&folder, archived, settings.segment_bytes).map_err(|e| log_error(&e))?;
         let (archives, journals): (Archives, _) = (Arc::new(RwLock::new(found)), Arc::new(journals));
         let log = Arc::new(Log::new(settings.clone(), Arc::clone(&journals), Arc::clone(&archives)));
-        let archivist = Archivist::start(folder.clone(), &settings, &journals, Arc::clone(&archives), Arc::clone(&log));
+        let archivist =
+            Archivist::start(folder.clone(), &settings, &journals, archived, Arc::clone(&archives), Arc::clone(&log));
         Ok(Self {
             main: Arc::new(Mutex::new(main)),
             archivist: Mutex::new(Some(archivist.map_err(|e| log_error(&e))?)),
@@ -390,12 +391,13 @@ impl Store for SqliteStore {
         let archives = Arc::clone(&self.archives);
         blocking(move || {
             let all = archives.read().unwrap_or_else(PoisonError::into_inner).clone();
-            let ends = all.iter().map(|archive| archive.end_of_archived()).collect::<rusqlite::Result<Vec<_>>>();
-            let ends = ends.map_err(|e| unavailable(&e))?;
+            // An archive that cannot be read stays; the others need not wait for it.
+            let ends: Vec<_> = all.iter().map(|archive| archive.end_of_archived()).collect();
             let mut outcome = Ok(());
             for (place, archive) in all.iter().enumerate().filter(|(_, archive)| archive.is_closed()) {
                 // If no later archive notes it, a start would archive again what is left of the journals.
-                let is_noted_later = ends[place + 1..].iter().any(|end| *end >= ends[place]);
+                let own = ends[place].as_ref().ok();
+                let is_noted_later = own.is_some_and(|own| ends[place + 1..].iter().flatten().any(|end| end >= own));
                 let done = if is_noted_later && decisions_before.is_some_and(|time| archive.is_before(time)) {
                     let mut left = archives.write().unwrap_or_else(PoisonError::into_inner);
                     left.retain(|other| !Arc::ptr_eq(other, archive));
@@ -406,10 +408,10 @@ impl Store for SqliteStore {
                 } else {
                     Ok(())
                 };
-                // The others need not wait for this one.
                 outcome = outcome.and(done);
             }
-            outcome
+            let unreadable = ends.into_iter().find_map(Result::err).map_or(Ok(()), |e| Err(unavailable(&e)));
+            outcome.and(unreadable)
         })
     }
 
