@@ -73,6 +73,7 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
         warn_all(tasks.first().and_then(|(task, _)| words::policy::no_choice(task)));
     }
     warn_all(words::table::reading(&frame));
+    warn_all(words::table::mismatch(&frame.table)?);
     own.iter().flatten().for_each(|(_, own)| warn_all(words::table::reading(own)));
     warn_all(words::table::labels(&frame, &args.votes, None)?);
     let tables = own.iter().map(|own| own.as_ref().map_or(&frame.table, |(_, own)| &own.table));

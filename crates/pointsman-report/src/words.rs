@@ -300,7 +300,19 @@ impl Report {
     #[must_use]
     pub fn cap_lines(&self) -> Vec<String> {
         let evaluation = &self.evaluation;
-        caps_in_words(&evaluation.caps, evaluation.capped.as_ref(), evaluation.is_identified("router"))
+        let mut lines = caps_in_words(&evaluation.caps, evaluation.capped.as_ref(), evaluation.is_identified("router"));
+        lines.extend(self.threshold_left_out().then(|| {
+            "With several routes and an exceeded cap no confidence threshold is comparable: it may send more to one route than its cap. The \
+             best confidence threshold, often the rule that is hardest to beat, is left out."
+                .to_owned()
+        }));
+        lines
+    }
+
+    /// Whether savings lack the best confidence threshold because caps are exceeded and there are several routes.
+    #[must_use]
+    pub fn threshold_left_out(&self) -> bool {
+        self.evaluation.capped.is_some() && self.evaluation.task.routes.len() > 1
     }
 
     /// Which rules keep neither the limit nor the caps; `None` if there is no limit and no cap is exceeded without them.

@@ -234,7 +234,7 @@ fn evaluation_step(args: &DecideArgs) -> String {
     let mut remark = "Next, evaluate it on held-out rows".to_owned();
     let has_name = |key: &str| args.reading.columns.iter().any(|columns| columns.has_name(key));
     if has_name("probs") && !has_name("votes") && !has_name("labels") {
-        remark += ", with votes=PREFIX added to --columns unless their votes are called votes_<class>";
+        remark += ", with votes=PREFIX added to --columns, or labels=PREFIX if columns hold one label each, unless their votes are called votes_<class>";
     }
     remark += "; labels in a long table need --annotations FILE";
     if args.cap.iter().any(|cap| matches!(cap.size, CapSize::Queries(_))) {

@@ -91,6 +91,13 @@ impl Condition {
 
     /// The saving against the simple rule that is hardest to beat, as a share of its cost.
     fn saving(&self, report: &Report) -> anyhow::Result<(f64, String)> {
+        if report.threshold_left_out() {
+            bail!(
+                "--fail-if {}: with several routes and an exceeded cap the best confidence threshold is unknown, which may be the rule that \
+                 is hardest to beat; use cost>X or regret>X, or leave --cap out",
+                self.text
+            );
+        }
         let savings = report.evaluation.savings.iter().flat_map(|savings| savings.iter());
         match savings.min_by(|a, b| a.1.estimate.total_cmp(&b.1.estimate)) {
             // There is nothing to save against a rule that costs nothing.

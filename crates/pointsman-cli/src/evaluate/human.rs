@@ -50,7 +50,7 @@ pub(super) fn print(args: &EvaluateArgs, report: &Report, policy: &Policy, writt
         print_calibration_error(&mut out, error, report)?;
     }
     for sweep in &report.sweep {
-        print_sweep(&mut out, sweep, report.router.decides_by_row())?;
+        print_sweep(&mut out, sweep, report)?;
     }
     print_next_step(&mut out, report, written)?;
     out.flush()
@@ -167,7 +167,11 @@ fn regret(report: &Report, digits: usize) -> String {
     };
     let limit = report.ignored_limits_line().map_or(String::new(), |line| format!(" {line}"));
     let open = report.open_regret(digits).map_or(String::new(), |open| format!(" ({open})"));
-    format!("Regret: {of_cell}{} above the best possible per query{open}.{limit}", against("pointwise-optimal"))
+    // The estimate of the best possible is never above the router's own cost.
+    let is_least = evaluation.best_regret().get("pointwise-optimal").is_some_and(|regret| *regret <= 0.0);
+    let least = if is_least { ", the least that is estimated" } else { "" };
+    let best = against("pointwise-optimal");
+    format!("Regret: {of_cell}{best} above the best possible per query{least}{open}.{limit}")
 }
 
 fn print_gains(out: &mut impl Write, report: &Report) -> io::Result<()> {
@@ -271,8 +275,13 @@ fn print_calibration_error(out: &mut impl Write, error: &CalibrationError, repor
     Ok(())
 }
 
-fn print_sweep(out: &mut impl Write, sweep: &SweepReport, by_row: bool) -> io::Result<()> {
-    heading(&mut *out, &format!("Sweep of the price of {}: cost per query, and shares of the actions", sweep.axis))?;
+fn print_sweep(out: &mut impl Write, sweep: &SweepReport, report: &Report) -> io::Result<()> {
+    let by_row = report.router.decides_by_row();
+    let axis = match sweep.axis.as_str() {
+        "route" if report.evaluation.task.routes.len() > 1 => "all routes, each at this price",
+        axis => axis,
+    };
+    heading(&mut *out, &format!("Sweep of the price of {axis}: cost per query, and shares of the actions"))?;
     // Points at which a target loss is out of reach have fewer values; every value of any point has a column.
     let Some(fullest) = sweep.points.iter().max_by_key(|point| point.mean_cost.iter().count()) else { return Ok(()) };
     // Costs of constant actions, which do not depend on the router, are in the JSON only.

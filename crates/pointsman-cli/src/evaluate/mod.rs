@@ -97,6 +97,9 @@ fn warnings(args: &EvaluateArgs, task: &Task, frame: &Frame, report: &Report) ->
     let table = &frame.table;
     let mut sentences: Vec<String> = words::policy::no_choice(task).into_iter().collect();
     sentences.extend(words::table::reading(frame));
+    if table.has_votes() {
+        sentences.extend(words::table::mismatch(table)?);
+    }
     sentences.extend(words::table::labels(frame, &args.votes, None)?);
     sentences.extend(words::table::annotators(frame)?);
     if (1..table.rows()).contains(&report.calibration_rows) && args.reading.filters.is_empty() {

@@ -7,7 +7,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::printable;
 use super::style::{DIM, PLAIN};
-use super::wrap::lines;
+use super::wrap::{lines, unbroken};
 
 /// The side that a column is aligned to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,7 +87,10 @@ impl Grid {
     /// The least width of a column: numbers are never broken, texts and headers are.
     fn least_width(&self, column: usize) -> usize {
         let (header, side) = &self.columns[column];
-        let word = |text: &str| text.split(' ').map(UnicodeWidthStr::width).max().unwrap_or(0).min(NARROWEST);
+        let word = |text: &str| {
+            let words = unbroken(text);
+            words.split(' ').map(UnicodeWidthStr::width).max().unwrap_or(0).min(NARROWEST)
+        };
         match side {
             Side::Right => self.cell_width(column).max(word(header)),
             Side::Left => self.cell_width(column).min(NARROWEST).max(word(header)),
@@ -301,6 +304,16 @@ mod tests {
             for text in ["1,000", "0.1250", "0.2500", "0.84–0.91", "0.25"] {
                 assert!(all.contains(text), "{text} at {room}: {all}");
             }
+        }
+    }
+
+    #[test]
+    fn signs_of_headers_stay_whole() {
+        let mut grid = Grid::new().text("name").numbers(["cost", "± s.e."]);
+        grid.row([("a long name of a policy", PLAIN), ("0.358", PLAIN), ("0.012", PLAIN)]);
+        for room in 28..40 {
+            let lines = drawn(&grid, room);
+            assert!(lines.iter().any(|line| line.contains("± s.e.")), "{room}: {lines:#?}");
         }
     }
 

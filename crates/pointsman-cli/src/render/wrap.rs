@@ -15,13 +15,7 @@ pub(crate) fn width(text: &str) -> usize {
 /// The lines of a text, the first of them at most `first` wide and the others `rest`.
 pub(crate) fn lines(text: &str, first: usize, rest: usize) -> Vec<String> {
     let (mut done, mut line, mut used) = (Vec::new(), String::new(), 0);
-    // A number is not separated from its sign or its per cent.
-    let mut text = text.replace(" %", "\u{a0}%");
-    for sign in ["± ", "< ", "≥ "] {
-        text = text.replace(sign, &sign.replace(' ', "\u{a0}"));
-    }
-    let text = with_flags_whole(&text);
-    for mut word in text.split(' ') {
+    for mut word in unbroken(text).split(' ') {
         let room = |done: &Vec<String>| if done.is_empty() { first } else { rest }.max(1);
         if used > 0 && used + 1 + width(word) > room(&done) {
             done.push(std::mem::take(&mut line));
@@ -45,6 +39,16 @@ pub(crate) fn lines(text: &str, first: usize, rest: usize) -> Vec<String> {
     }
     done.push(line);
     done.iter().map(|line| line.replace('\u{a0}', " ")).collect()
+}
+
+/// Text in which spaces that must not end a line are unbreakable: a number is not separated from its sign or its per cent, nor a flag from its
+/// placeholder.
+pub(crate) fn unbroken(text: &str) -> String {
+    let mut text = text.replace(" %", "\u{a0}%");
+    for sign in ["± ", "< ", "≥ "] {
+        text = text.replace(sign, &sign.replace(' ', "\u{a0}"));
+    }
+    with_flags_whole(&text)
 }
 
 /// Text in which a flag and its placeholder, as in `--traffic N`, are one word.

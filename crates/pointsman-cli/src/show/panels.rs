@@ -15,6 +15,8 @@ pub(super) struct PanelAlone {
     /// The expected cost per query of deciding with this panel, and with every action that is not a panel.
     cost: f64,
     standard_error: f64,
+    /// The share of the queries that are routed to it then.
+    share: f64,
     /// The bounds on the cost that the labels identify; `None` if they identify it.
     #[serde(skip_serializing_if = "Option::is_none")]
     identified: Option<[f64; 2]>,
@@ -49,8 +51,9 @@ pub(super) fn each_alone(policy: &Policy) -> Vec<PanelAlone> {
     let alone = |&(route, experts): &(&str, u32)| {
         let mut others = panels.iter().filter(|(other, _)| *other != route);
         let task = others.try_fold(policy.task().clone(), |task, (other, _)| task.without_route(other)).ok()?;
-        let Promise { cost, standard_error, identified, .. } = policy.reprice(&task).ok()?.promise()?;
-        Some(PanelAlone { route: route.to_owned(), experts, cost, standard_error, identified })
+        let Promise { cost, standard_error, identified, shares, .. } = policy.reprice(&task).ok()?.promise()?;
+        let share = shares.get(&format!("route:{route}")).copied().unwrap_or(0.0);
+        Some(PanelAlone { route: route.to_owned(), experts, cost, standard_error, share, identified })
     };
     panels.iter().map(alone).collect::<Option<_>>().unwrap_or_default()
 }
@@ -77,7 +80,9 @@ pub(super) fn in_words(panels: &[PanelAlone], unit: &str) -> Option<String> {
         .filter(|panel| !panel.certainly_costs_more_than(cheapest))
         .map(|panel| panel.route.as_str())
         .collect();
+    let is_used = panels.iter().any(|panel| panel.share > 0.0);
     let verdict = match near.as_slice() {
+        _ if !is_used => "no panel is worth its price, and none would be asked".to_owned(),
         [only] => format!("if you can offer one panel, offer {only}"),
         near => format!("these rows do not show which of {} costs least", near.join(", ")),
     };
@@ -97,6 +102,7 @@ mod tests {
             experts: [1, 3, 5][place],
             cost,
             standard_error,
+            share: if cost < 1.0 { 0.25 } else { 0.0 },
             identified,
         };
         in_words(&panels.iter().enumerate().map(alone).collect::<Vec<_>>(), "errors").unwrap()
@@ -114,6 +120,12 @@ mod tests {
         );
         let open = [(0.36, 0.001, Some([0.33, 0.36])), (0.35, 0.001, None)];
         assert!(said(&open).ends_with(": these rows do not show which of one, three costs least."), "{}", said(&open));
+        let unused = [(1.5, 0.001, None), (1.5, 0.001, None)];
+        assert!(
+            said(&unused).ends_with(": no panel is worth its price, and none would be asked."),
+            "{}",
+            said(&unused)
+        );
         let unknown = [(0.36, f64::NAN, None), (0.35, 0.001, None)];
         assert!(said(&unknown).contains("do not show which of one, three"), "{}", said(&unknown));
     }

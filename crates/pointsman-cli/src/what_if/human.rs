@@ -5,17 +5,25 @@ use std::io::{self, Write};
 use anstyle::Style;
 use pointsman::Policy;
 use pointsman::monitor::{CellChange, WhatIfSummary};
+use pointsman::policy::Promise;
 
 use crate::args::WhatIfArgs;
 use crate::render::number::{count, counted, decimals, maybe, percent};
 use crate::render::style::{BAD, BOLD, DIM, GOOD, PLAIN, action_named};
 use crate::render::table::Grid;
 use crate::render::{self, paragraph};
+use crate::words::with_error;
 
 /// The most cells that are listed.
 const MAX_CELLS: usize = 20;
 
-pub(super) fn print(args: &WhatIfArgs, policy: &Policy, summary: &WhatIfSummary) -> io::Result<()> {
+/// Prints the summary; `promise` is that of the new task, if it is known.
+pub(super) fn print(
+    args: &WhatIfArgs,
+    policy: &Policy,
+    summary: &WhatIfSummary,
+    promise: Option<&Promise>,
+) -> io::Result<()> {
     let mut out = io::BufWriter::new(render::stdout());
     let decisions = counted(summary.decisions as usize, "decision", "decisions");
     let log = render::printable(&args.log.display().to_string());
@@ -33,7 +41,7 @@ pub(super) fn print(args: &WhatIfArgs, policy: &Policy, summary: &WhatIfSummary)
         ),
     )?;
     if summary.decisions > 0 {
-        print_cost(&mut out, policy, summary)?;
+        print_cost(&mut out, policy, summary, promise)?;
         print_matrix(&mut out, summary)?;
         print_cells(&mut out, summary)?;
     }
@@ -49,13 +57,18 @@ fn style(difference: Option<f64>) -> Style {
     }
 }
 
-fn print_cost(out: &mut impl Write, policy: &Policy, summary: &WhatIfSummary) -> io::Result<()> {
+fn print_cost(
+    out: &mut impl Write,
+    policy: &Policy,
+    summary: &WhatIfSummary,
+    promise: Option<&Promise>,
+) -> io::Result<()> {
     let cost = &summary.cost;
     let digits = decimals(cost.expected.into_iter().chain(cost.before));
     writeln!(out)?;
     let unit = policy.task().loss().unit();
     paragraph(&mut *out, 0, &format!("{BOLD}Expected cost per query, in {unit}{BOLD:#}"))?;
-    let mut grid = Grid::new().numbers(["before", "what if", "difference", "± s.e."]);
+    let mut grid = Grid::new().numbers(["before", "what if", "difference", "± over queries"]);
     grid.row([
         (maybe(cost.before, digits), PLAIN),
         (maybe(cost.expected, digits), PLAIN),
@@ -63,10 +76,19 @@ fn print_cost(out: &mut impl Write, policy: &Policy, summary: &WhatIfSummary) ->
         (maybe(cost.difference_standard_error, digits), DIM),
     ]);
     grid.write(&mut *out)?;
-    let text = "Both by the estimates and prices of the new task: they are means of what the decisions expect. The new action is the \
-                cheapest by the same estimates, so the difference favours the new task, most with another router or loss; evaluate and \
-                compare on held-out rows correct for that. ± is the standard error over these queries; the error of the estimates comes \
-                on top.";
+    let promised = promise.filter(|promise| promise.standard_error.is_finite()).map_or(String::new(), |promise| {
+        let cost = with_error(promise.cost, promise.standard_error);
+        format!(
+            " On traffic like the calibration rows the new task costs {cost}, judged by rows left out: a difference smaller than this ± may be \
+             none, or of the other sign."
+        )
+    });
+    let text = format!(
+        "Both by the estimates and prices of the new task: they are means of what the decisions expect. The new action is the cheapest by the \
+         same estimates, so the difference favours the new task, most with another router or loss; evaluate and compare on held-out rows \
+         correct for that. ± over queries is only what other queries like these would change; the error of the estimates is usually much \
+         larger.{promised}"
+    );
     paragraph(&mut *out, 2, &format!("{DIM}{text}{DIM:#}"))?;
     if cost.not_compared > 0 {
         let rows = counted(cost.not_compared as usize, "decision has", "decisions have");
@@ -112,7 +134,7 @@ fn print_cells(out: &mut impl Write, summary: &WhatIfSummary) -> io::Result<()> 
     paragraph(&mut *out, 0, &format!("{BOLD}Cells whose decisions change{BOLD:#}"))?;
     let digits = decimals(cells.iter().map(|cell| cell.expected_cost));
     let mut grid =
-        Grid::new().number("cell").text("").numbers(["queries", "changed", "what if", "difference", "± s.e."]);
+        Grid::new().number("cell").text("").numbers(["queries", "changed", "what if", "difference", "± over queries"]);
     for cell in &cells {
         grid.row([
             (cell.cell.to_string(), PLAIN),

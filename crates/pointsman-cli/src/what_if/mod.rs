@@ -5,6 +5,7 @@ mod log;
 
 use anyhow::bail;
 use pointsman::monitor::{WhatIf, WhatIfSummary};
+use pointsman::policy::Promise;
 use pointsman::task::TaskSummary;
 use pointsman::{Decisions, Policy, Task};
 use pointsman_table::{Format, Need, RouterOrPolicy};
@@ -25,6 +26,8 @@ struct Answer<'a> {
     against: Option<String>,
     task: TaskSummary,
     unit: &'static str,
+    /// What the new task costs on traffic like the calibration rows, judged by rows left out; null for a policy file at other prices.
+    promise: Option<&'a Promise>,
     #[serde(flatten)]
     summary: &'a WhatIfSummary,
 }
@@ -64,15 +67,16 @@ pub(crate) fn run(args: &WhatIfArgs) -> anyhow::Result<()> {
         }
     }
     warn_all(words::policy::no_choice(policy.task()));
-    let summary = what_if.summary(&policy);
+    let (summary, promise) = (what_if.summary(&policy), policy.promise());
     if !args.json {
-        return Ok(human::print(args, &policy, &summary)?);
+        return Ok(human::print(args, &policy, &summary, promise.as_ref())?);
     }
     json::print_with_warnings(&Answer {
         log: args.log.display().to_string(),
         against: args.against.as_ref().map(|path| path.display().to_string()),
         task: policy.task_summary(),
         unit: policy.task().loss().unit(),
+        promise: promise.as_ref(),
         summary: &summary,
     })
 }

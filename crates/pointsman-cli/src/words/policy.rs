@@ -247,9 +247,9 @@ pub(crate) fn overpriced(task: &Task) -> Vec<String> {
 pub(crate) fn coarser_cells(found: &CoarserCells, now: Option<&Promise>, unit: &str) -> String {
     let Some(best) = found.partitions.first() else {
         return match found.tried.as_slice() {
-            [] => "There are no coarser cells to try: more items with labels are needed.".to_owned(),
+            [] => "There are no coarser cells to try: label more items, or try cells by features.".to_owned(),
             tried => format!(
-                "Coarser cells ({}) would not make more of the traffic certain: more items with labels are needed.",
+                "Coarser cells ({}) would not make more of the traffic certain: label more items, or try cells by features.",
                 tried.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
             ),
         };

@@ -522,6 +522,11 @@ fn wrongly_matched_classes_are_reported() {
     for part in ["seem to be matched wrongly", "votes for b fit a", "votes for c fit b", "votes for a fit c"] {
         assert!(warned.contains(part), "{part} in {warned}");
     }
+    fs::copy(folder.path().join("a.st"), folder.path().join("b.st")).unwrap();
+    for command in ["evaluate a.st", "compare a.st b.st"] {
+        let run = line(folder.path(), &format!("{command} table.csv --route 0.05")).ok();
+        assert!(run.stderr.contains("seem to be matched wrongly"), "{command}: {}", run.stderr);
+    }
     let found = line(folder.path(), "diagnose table.csv --json").ok().json();
     assert_eq!(found["verdict"]["advice"], "mend-labels");
     assert_eq!(found["mismatch"]["matches"][0], serde_json::json!({"class": "a", "votes": "b"}));

@@ -196,6 +196,26 @@ fn evaluate_and_compare_keep_the_caps_of_decide() {
     assert!(refused.code == 2 && refused.stderr.contains("no task has a route of this name"), "{refused:?}");
 }
 
+/// With two routes a threshold that keeps to the number of rows may break the cap of one, so there is none to compare with.
+#[test]
+fn conditions_on_savings_are_refused_where_the_best_threshold_is_unknown() {
+    let folder = workshop();
+    let path = folder.path();
+    let command = "evaluate router.safetensors heldout.csv --route expert=0.02 --route other=0.03 --no-calibration-error \
+                   --fail-if saving<-1";
+    line(path, command).ok();
+    let capped = format!("{command} --cap expert=5%");
+    let refused = line(path, &capped);
+    assert!(refused.code == 2 && refused.stderr.contains("best confidence threshold is unknown"), "{refused:?}");
+    let said = line(path, &capped.replace("saving<-1", "cost>5")).ok().words();
+    assert!(
+        said.contains("The best confidence threshold, often the rule that is hardest to beat, is left out."),
+        "{said}"
+    );
+    let sweep = line(path, &format!("{} --sweep route=0:0.2:0.1", command.replace(" --fail-if saving<-1", ""))).ok();
+    assert!(sweep.words().contains("Sweep of the price of all routes, each at this price"), "{}", sweep.stdout);
+}
+
 #[test]
 fn plan_prints_the_command_that_adds_new_items() {
     let folder = workshop();

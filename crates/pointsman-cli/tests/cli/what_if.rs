@@ -79,6 +79,8 @@ fn a_terminal_shows_costs_flows_and_cells() {
         "route:expert",
         "Cells whose decisions change",
         "favours the new task",
+        "± over queries",
+        ", judged by rows left out: a difference smaller",
     ] {
         assert!(words.contains(part), "{part}: {words}");
     }
@@ -94,6 +96,8 @@ fn tables_that_are_no_logs_are_refused() {
     let path = folder.path();
     refused(&line(path, &format!("what-if heldout.csv router.safetensors {OLD}")), "has no column action");
     refused(&line(path, &format!("what-if router.safetensors heldout.csv {OLD}")), "the log comes first");
+    line(path, &format!("decide router.safetensors heldout.csv {OLD} --keep id -o ids.csv")).ok();
+    refused(&line(path, &format!("what-if ids.csv router.safetensors {OLD}")), "with --keep all");
     let text = fs::read_to_string(path.join("heldout.csv")).unwrap();
     let (header, rows) = text.split_once('\n').unwrap();
     let odd: String = rows.lines().map(|row| format!("guess,{row}\n")).collect();

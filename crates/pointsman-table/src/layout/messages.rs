@@ -25,6 +25,7 @@ impl Finder<'_> {
             self.columns.field(Role::Probs),
             self.found(),
             self.delimiter_hint()
+                .or_else(|| self.decisions_hint())
                 .or_else(|| self.nested_predictions_hint())
                 .or_else(|| self.hint_by_class())
                 .or_else(|| self.predictions_hint())
@@ -43,6 +44,14 @@ impl Finder<'_> {
         Some(format!(
             "separate the columns by commas, or name {name} as the delimiter: --delimiter '{typed}', in Python delimiter='{typed}'"
         ))
+    }
+
+    /// What to do if the table has decisions without their queries.
+    fn decisions_hint(&self) -> Option<String> {
+        let has = |name: &str| self.fields.iter().any(|field| field.name == name);
+        (has("action") && has("next_best")).then(|| {
+            "this looks like decisions without their queries: pointsman decide writes both with --keep all".to_owned()
+        })
     }
 
     /// What to do if a file of annotations was given as the table: it has columns of ids and labels, and no column of fractions.

@@ -13,7 +13,7 @@ pub enum RouterError {
     #[error("the partition's {0}")]
     Trees(pointsman_trees::Error),
     /// A policy is used with a router, or with the certificate of a router, for which it was not compiled.
-    #[error("the policy is of another router: compile it with this one, Router::policy")]
+    #[error("the policy is of another router: compile it with this one")]
     OtherRouter,
     /// The router has no such cell.
     #[error("no cell {cell}: there are {cells}")]

@@ -152,7 +152,7 @@ pub enum TaskError {
         estimator: String,
     },
     /// A policy was compiled for another loss or estimator.
-    #[error("another loss or estimator needs a policy of its own: Router::policy")]
+    #[error("another loss or estimator needs a policy of its own, compiled from the router")]
     OtherPolicy,
     /// A policy without calibration rows was compiled for another loss or estimator.
     #[error(
@@ -166,7 +166,7 @@ pub enum TaskError {
         asked: String,
     },
     /// A policy was compiled without the oracle of a route.
-    #[error("the oracle {oracle} of the route {route:?} needs a policy of its own: Router::policy")]
+    #[error("the oracle {oracle} of the route {route:?} needs a policy of its own, compiled from the router")]
     OtherOracle {
         /// The route.
         route: String,

@@ -107,14 +107,15 @@ impl Replay {
 }
 
 /// The curve of the best order from its estimate. All orders lose the same once everything is routed, and none loses less than the best one
-/// before: the estimate is moved to the common end, in proportion to the share routed, and lowered to the others' curves. `own` is its place
-/// among them.
+/// before: the estimate is moved to the common end, in proportion to the share routed, raised to it where it is below, since a perfect oracle
+/// takes no loss back, and lowered to the others' curves. `own` is its place among them.
 fn curve_below(estimate: Vec<f64>, curves: &[Vec<f64>], own: usize) -> Vec<f64> {
     let others = || curves.iter().enumerate().filter(|(place, _)| *place != own).map(|(_, curve)| curve);
     let last = estimate.len().saturating_sub(1);
-    let gap = others().next().map_or(0.0, |curve| curve[last] - estimate[last]);
+    let end = others().next().map_or(estimate[last], |curve| curve[last]);
+    let gap = end - estimate[last];
     let at = |(percent, value): (usize, &f64)| {
-        let moved = value + gap * percent as f64 / last as f64;
+        let moved = (value + gap * percent as f64 / last as f64).max(end);
         others().map(|curve| curve[percent]).fold(moved, f64::min)
     };
     estimate.iter().enumerate().map(at).collect()
@@ -129,7 +130,8 @@ mod tests {
         let curves = [vec![1.0, 0.8, 0.6], vec![1.0, 0.5, 0.6], vec![9.0; 3]];
         assert_eq!(curve_below(vec![1.0, 0.75, 0.7], &curves, 2), [1.0, 0.5, 0.6]);
         assert_eq!(curve_below(vec![1.0, 0.5, 0.75], &curves[..1], 1)[2], 0.6);
-        let lower = curve_below(vec![1.0, 0.25, 0.5], &curves, 2);
-        assert!((lower[1] - 0.3).abs() < 1e-12 && lower[2] == 0.6, "{lower:?}");
+        let lower = curve_below(vec![1.0, 0.65, 0.5], &curves[..1], 1);
+        assert!((lower[1] - 0.7).abs() < 1e-12 && lower[2] == 0.6, "{lower:?}");
+        assert_eq!(curve_below(vec![1.0, 0.25, 0.5], &curves[..1], 1), [1.0, 0.6, 0.6]);
     }
 }
