@@ -1,7 +1,7 @@
 //! Sentences about a report.
 
 use pointsman::evaluate::{CostOfCaps, EvaluatedCap, MIN_DIFFERING_ROWS, Saving, ranking_name, rule_name};
-use pointsman::number::{count, counted, fixed, percent};
+use pointsman::number::{count, counted, decimals, fixed, percent};
 use pointsman::task::TaskSummary;
 
 use crate::chart::{label, number};
@@ -44,10 +44,13 @@ pub fn caps_in_words(caps: &[EvaluatedCap], capped: Option<&CostOfCaps>, is_iden
         if !is_identified {
             return format!("{rows} the next-best action instead.");
         }
-        let error = capped.standard_error.map_or(String::new(), |error| format!(" ± {}", number(error, 4)));
-        let open = capped.identified.map(|ends| ends.map(|end| number(end, 4))).filter(|[low, high]| low != high);
+        // Two digits of the standard error.
+        let digits =
+            capped.standard_error.map_or_else(|| decimals([capped.cost]), |error| decimals([error]).saturating_sub(2));
+        let error = capped.standard_error.map_or(String::new(), |error| format!(" ± {}", fixed(error, digits)));
+        let open = capped.identified.map(|ends| ends.map(|end| fixed(end, digits))).filter(|[low, high]| low != high);
         let open = open.map_or(String::new(), |[low, high]| format!(" (so few labels leave {low} to {high} open)"));
-        let cost = (number(capped.cost, 4) + &error + &open).replace('-', "−");
+        let cost = fixed(capped.cost, digits) + &error + &open;
         // Held-out rows may say that it costs less than nothing.
         let difference =
             if capped.cost < 0.0 { format!("changes the cost by {cost}") } else { format!("costs {cost} more") };
@@ -138,18 +141,19 @@ impl Report {
         let evaluation = &self.evaluation;
         let costs = evaluation.best_costs();
         let identified_cost = |name: &str, cost: f64| if evaluation.is_identified(name) { cost } else { f64::NAN };
+        let digits = decimals(costs.iter().map(|(name, &cost)| identified_cost(name, cost)));
         let always = costs
             .iter()
             .filter(|(name, _)| name.starts_with("always-"))
-            .map(|(name, &cost)| format!("{} {}", rule_label(name), number(identified_cost(name, cost), 4)));
+            .map(|(name, &cost)| format!("{} {}", rule_label(name), fixed(identified_cost(name, cost), digits)));
         let threshold = self.best_threshold();
-        let threshold = threshold.map(|it| format!("{} {}", rule_label("best-threshold"), number(it.cost, 4)));
+        let threshold = threshold.map(|it| format!("{} {}", rule_label("best-threshold"), fixed(it.cost, digits)));
         let simple: Vec<String> = threshold.into_iter().chain(always).collect();
         let router = costs.get("router").map_or(f64::NAN, |&cost| identified_cost("router", cost));
         format!(
             "{}cost per query {} {}, against {}.",
             if evaluation.is_corrected() { "corrected " } else { "" },
-            number(router, 4),
+            fixed(router, digits),
             evaluation.unit,
             simple.join(", ")
         )
@@ -174,10 +178,11 @@ impl Report {
     #[must_use]
     pub fn best_possible_line(&self) -> Option<String> {
         let evaluation = &self.evaluation;
-        let [low, high] = evaluation.open_interval("pointwise-optimal")?.map(|end| number(end, 4));
-        let cost = number(*evaluation.best_costs().get("pointwise-optimal")?, 4);
-        let regret = number(*evaluation.best_regret().get("pointwise-optimal")?, 4);
-        let open = self.open_regret(4).map_or(String::new(), |open| format!(" ({open})"));
+        let cost = *evaluation.best_costs().get("pointwise-optimal")?;
+        let digits = decimals([cost]);
+        let [low, high] = evaluation.open_interval("pointwise-optimal")?.map(|end| fixed(end, digits));
+        let (cost, regret) = (fixed(cost, digits), fixed(*evaluation.best_regret().get("pointwise-optimal")?, digits));
+        let open = self.open_regret(digits).map_or(String::new(), |open| format!(" ({open})"));
         (low != high).then(|| {
             format!(
                 "The best possible per query costs {cost} (labels leave {low} to {high} open); the regret against it is {regret}{open}. \
@@ -189,7 +194,8 @@ impl Report {
     /// The interval of the policy's cost that the labels identify; `None` if it rounds to a point or is small beside the standard error.
     #[must_use]
     pub fn open_line(&self) -> Option<String> {
-        let [low, high] = self.evaluation.open_interval("router")?.map(|end| number(end, 4));
+        let ends = self.evaluation.open_interval("router")?;
+        let [low, high] = ends.map(|end| fixed(end, decimals(ends)));
         (low != high).then(|| {
             format!(
                 "So few labels per item leave the cost of Pointsman open between {low} and {high}, however many rows there are; \
