@@ -60,10 +60,12 @@ fn each_panel_is_priced_without_the_others() {
     ] {
         assert!(text.contains(&wanted), "the output lacks: {wanted}\n{text}");
     }
-    // Of two panels that hardly differ none is recommended.
-    let alike = words("--route one=0.01,panel:m=1 --route other=0.0101,panel:m=1");
+    // Of two panels that hardly differ none is recommended, and panels that lose more than abstaining are not asked.
+    let alike = words("--route one=0.01,panel:m=20 --route other=0.0101,panel:m=20");
     assert!(alike.contains("Which panel?") && alike.contains("do not show which of one, other costs least"), "{alike}");
     assert!(!alike.contains("How many") && !alike.contains("offer one panel"), "{alike}");
+    let costly = words("--route one=0.01,panel:m=1 --route other=0.0101,panel:m=1");
+    assert!(costly.contains("no panel is worth its price, and none would be asked"), "{costly}");
 }
 
 #[test]

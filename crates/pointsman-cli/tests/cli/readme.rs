@@ -115,6 +115,20 @@ fn every_command_of_the_book_runs() {
     assert!(commands > 15, "{commands} commands");
 }
 
+#[test]
+fn every_design_note_is_in_the_contents_and_in_the_summary() {
+    let [contents, summary] = ["docs/design/README.md", "docs/src/SUMMARY.md"]
+        .map(|page| fs::read_to_string(repository().join(page)).unwrap());
+    let names = fs::read_dir(repository().join("docs/design")).unwrap();
+    let names: Vec<String> = names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let notes: Vec<&String> = names.iter().filter(|name| name.starts_with(|c: char| c.is_ascii_digit())).collect();
+    assert!(notes.len() > 40, "{notes:?}");
+    for name in notes {
+        assert!(contents.contains(&format!("({name})")), "{name} is not in the contents of the notes");
+        assert!(summary.contains(&format!("(design/{name})")), "{name} is not in the summary");
+    }
+}
+
 /// The folder that `demo -o world` writes, once for all pages. It has fewer rows than the book's, so that pages run faster: the test is
 /// whether commands run, not what they print.
 fn demo_world() -> &'static Path {
