@@ -180,7 +180,7 @@ fn print_legend(out: &mut impl Write, found: &Plan, unit: &str, buying: Buying<'
     Ok(())
 }
 
-/// Whether the saving of the recommended labels can be distinguished from nothing, and exceeds their price if that is known.
+/// Whether the saving of the recommended labels exceeds their price or, if that is unknown, nothing, by more than its error.
 fn is_worth_buying(found: &Plan, buying: Buying<'_>) -> bool {
     match buying.purchase(found) {
         Some(bought) => bought.is_distinct(),
@@ -204,7 +204,7 @@ fn advice_to_begin(found: &Plan, first: &FirstCells, unit: &str, args: &PlanArgs
     let worth = format!(
         "{} {unit} per thousand queries{}",
         saving_in_words(first.worth, first.worth_error),
-        distinction_in_words(first.worth, first.worth_error)
+        distinction_in_words(first.worth, first.worth_error, 0.0)
     );
     let begin = match first.is_distinct() {
         true => format!("Begin with {cells}: about {labels}, worth {worth}."),
@@ -228,9 +228,15 @@ pub(super) fn saving_in_words(saving: f64, error: f64) -> String {
     format!("{} ± {}", rounded(saving, digits), fixed(error, digits))
 }
 
-/// Whether an expected saving can be distinguished from nothing, as the end of a sentence.
-pub(super) fn distinction_in_words(saving: f64, error: f64) -> &'static str {
-    if is_distinct(saving, error) { "" } else { ", which cannot be distinguished from nothing" }
+/// Whether an expected saving can be distinguished from nothing and, if labels must pay, from their price; as the end of a sentence.
+pub(super) fn distinction_in_words(saving: f64, error: f64, price: f64) -> &'static str {
+    if is_distinct(saving - price, error) {
+        ""
+    } else if is_distinct(saving, error) {
+        ", which cannot be distinguished from what they cost"
+    } else {
+        ", which cannot be distinguished from nothing"
+    }
 }
 
 /// That labels of unknown price cannot be said to pay; empty if the price and the traffic are known.
@@ -288,7 +294,7 @@ fn advice_within(
     format!(
         "{best} They{cost} are expected to save {} {unit} {per}{}.{}{}{}{}",
         saving_in_words(bought.saving, bought.saving_error),
-        distinction_in_words(bought.saving, bought.saving_error),
+        distinction_in_words(bought.saving, bought.saving_error, bought.cost),
         pool_in_words(found.pool_for(&bought.offers)),
         uncertain_in_words(found, &bought.cells, buying),
         unpriced_in_words(args),
@@ -325,7 +331,7 @@ fn advice_on_purchase(
         "{verdict}: {list}. They{} and are expected to save {} {unit} {over}{}{rest}.{}{}{}{}",
         cost_in_words(bought.labels, args, unit),
         saving_in_words(bought.saving, bought.saving_error),
-        distinction_in_words(bought.saving, bought.saving_error),
+        distinction_in_words(bought.saving, bought.saving_error, bought.cost),
         pool_in_words(found.pool_for(&bought.offers)),
         fewer_in_words(found, bought, buying),
         uncertain_in_words(found, &bought.cells, buying),

@@ -64,8 +64,8 @@ fn print_calibrating_again(out: &mut impl Write, listed: &ListedItems, args: &Pl
             ));
             let are = counted(added, "row that was added later was", "rows that were added later were");
             format!(
-                "{when}{and} calibrate again on the original items alone, with all their labels: the {are} chosen cell by cell, and would \
-                 count as traffic. Then add the new items again:"
+                "{when}{and} calibrate again on the original items, all of them and no others, with all their labels: the {are} chosen cell by \
+                 cell, and would count as traffic. Then add the new items again:"
             )
         }
     };
@@ -284,14 +284,14 @@ fn cost_and_saving(listed: &ListedItems, args: &PlanArgs, unit: &str) -> String 
             " Those listed{cost} and are expected to save {} {unit} over {} queries{}.",
             saving_in_words(saving, error),
             count(traffic as usize),
-            distinction_in_words(saving, error)
+            distinction_in_words(saving, error, listed.cost(args).unwrap_or(0.0))
         ),
         (cost, Some([worth, error]), _) => {
             let cost = cost.map_or(String::new(), |cost| format!("{cost} and"));
             format!(
                 " Those listed{cost} are expected to save {} {unit} per thousand queries, the sum of their column worth{}.{}",
                 saving_in_words(worth, error),
-                distinction_in_words(worth, error),
+                distinction_in_words(worth, error, 0.0),
                 unpriced_in_words(args)
             )
         }

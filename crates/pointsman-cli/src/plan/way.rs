@@ -20,6 +20,9 @@ pub(super) struct Way {
     /// The items of the router in this cell.
     #[serde(skip)]
     items_of_router: usize,
+    /// Those of them that may get another label.
+    #[serde(skip)]
+    items_below_limit: usize,
 }
 
 impl Way {
@@ -27,18 +30,25 @@ impl Way {
     pub(super) fn new(offer: &Offer, found: &Plan, router: &Router) -> Self {
         let plan = found.cells.iter().find(|plan| plan.cell == offer.cell);
         let mixture = router.mixture(offer.cell);
-        let is_below_limit = |row: &usize| {
-            let labels = mixture.table().votes(*row).map_or(0, |votes| votes.k() as usize);
-            found.max_labels_per_item.is_none_or(|most| labels < most)
+        let further = |row: usize, more: usize| {
+            let given = mixture.table().votes(row).map_or(0, |votes| votes.k() as usize);
+            more.min(found.max_labels_per_item.map_or(usize::MAX, |most| most.saturating_sub(given)))
+        };
+        // Items get labels one after another, until those of the offer are given.
+        let items_for = |more: usize| {
+            let each = mixture.rows().map(|row| further(row, more)).filter(|labels| *labels > 0);
+            let given_before = each.scan(0, |sum, labels| Some(std::mem::replace(sum, *sum + labels)));
+            given_before.take_while(|before| *before < offer.labels).count()
         };
         Self {
             cell: offer.cell.0,
             labels: offer.labels,
             new_items: offer.more_items,
             labels_per_new_item: offer.more_items.and(plan).map(|plan| plan.labels_per_new_item),
-            present_items: offer.more_labels.map(|_| mixture.rows().filter(is_below_limit).count()),
+            present_items: offer.more_labels.map(items_for),
             more_labels_per_item: offer.more_labels,
             items_of_router: mixture.len(),
+            items_below_limit: mixture.rows().filter(|&row| further(row, 1) > 0).count(),
         }
     }
 
@@ -57,13 +67,16 @@ impl Way {
             }
             (.., Some(items), Some(most)) => {
                 let labels = counted(most, "more label", "more labels");
-                let which = match items == self.items_of_router {
-                    true => format!("the {} that the router has there", counted(items, "item", "items")),
-                    false => format!(
-                        "{} of the {} that the router has there, since the others have all the labels that an item may get",
-                        count(items),
-                        counted(self.items_of_router, "item", "items")
-                    ),
+                let of = counted(self.items_of_router, "item", "items");
+                let which = if items == self.items_of_router {
+                    format!("the {of} that the router has there")
+                } else if items == self.items_below_limit {
+                    format!(
+                        "{} of the {of} that the router has there, since the others have all the labels that an item may get",
+                        count(items)
+                    )
+                } else {
+                    format!("{} of the {of} that the router has there", count(items))
                 };
                 match most * items == self.labels {
                     true => format!("cell {cell}: {labels} on each of {which}"),

@@ -41,7 +41,7 @@ impl Plan {
             let rows = found.iter().enumerate().filter(|(_, cell)| **cell == offer.cell).map(|(row, _)| row);
             let rows: Vec<usize> = rows.filter(|&row| !table.has_votes() || kept[row]).collect();
             if table.has_votes() {
-                items.extend(self.more_labels(router, table, offer, &rows));
+                items.extend(self.more_labels(table, offer, &rows));
             } else {
                 items.extend(new_items(plan, offer, &rows));
             }
@@ -51,19 +51,19 @@ impl Plan {
         Ok(items)
     }
 
-    /// Rows of the router that get more labels, up to the largest number per item. All labels of an offer are worth the same each.
-    fn more_labels(&self, router: &Router, table: &Table, offer: &Offer, rows: &[usize]) -> Vec<ItemToLabel> {
-        let further = |table: &Table, row: usize| {
+    /// Rows of the router that get more labels, up to the largest number per item and that of the offer. All labels of an offer are worth
+    /// the same each.
+    fn more_labels(&self, table: &Table, offer: &Offer, rows: &[usize]) -> Vec<ItemToLabel> {
+        let further = |row: usize| {
             let given = table.votes(row).map_or(0, |votes| votes.k() as usize);
             let left = self.max_labels_per_item.map_or(usize::MAX, |most| most.saturating_sub(given));
             offer.more_labels.unwrap_or(0).min(left)
         };
-        let mixture = router.mixture(offer.cell);
-        let all: usize = mixture.rows().map(|row| further(mixture.table(), row)).sum();
+        let mut left = offer.labels;
         let item = |&row: &usize| {
-            let labels = further(table, row);
-            let worth = offer.worth * labels as f64 / all.max(1) as f64;
-            ItemToLabel { row, cell: offer.cell, labels, worth }
+            let labels = further(row).min(left);
+            left -= labels;
+            ItemToLabel { row, cell: offer.cell, labels, worth: offer.worth_per_label() * labels as f64 }
         };
         rows.iter().map(item).filter(|item| item.labels > 0).collect()
     }

@@ -35,6 +35,15 @@ impl Offer {
         if self.worth > 0.0 { self.worth_error * (worth / self.worth).max(0.0).sqrt() } else { 0.0 }
     }
 
+    /// At most `most` of these labels, if they are more labels on present items: all of them are worth the same. `None` if there are none.
+    pub(super) fn part_of_labels(&self, most: usize) -> Option<Self> {
+        let labels = most.min(self.labels);
+        self.more_labels.filter(|_| labels > 0)?;
+        let worth = self.worth * labels as f64 / self.labels as f64;
+        let worth_error = self.error_of_part(worth);
+        Some(Self { more_items: None, labels, worth, worth_error, chance: 0.0, ..self.clone() })
+    }
+
     /// The price of the labels.
     #[must_use]
     pub fn price(&self, label_price: f64) -> f64 {
@@ -73,10 +82,10 @@ pub struct Purchase {
 }
 
 impl Purchase {
-    /// Whether the saving is more than two standard errors above nothing.
+    /// Whether the saving is more than two standard errors above the price.
     #[must_use]
     pub fn is_distinct(&self) -> bool {
-        is_distinct(self.saving, self.saving_error)
+        is_distinct(self.saving - self.cost, self.saving_error)
     }
 }
 
@@ -145,7 +154,7 @@ fn pays_after(price: f64, worth: f64) -> Option<f64> {
     (worth > 0.0).then(|| 1000.0 * price / worth)
 }
 
-/// Whether an expected saving is more than two standard errors above nothing.
+/// Whether an expected saving, less its price if that is known, is more than two standard errors above nothing.
 #[must_use]
 pub fn is_distinct(saving: f64, error: f64) -> bool {
     saving > 2.0 * error

@@ -168,11 +168,8 @@ impl CellPlan {
         worth
     }
 
-    /// An offer, or fewer new items with at most `most` labels; `None` if there are none.
-    fn part_of(&self, offer: Offer, most: usize) -> Option<Offer> {
-        if offer.labels <= most {
-            return Some(offer);
-        }
+    /// Fewer new items than an offer asks for, with at most `most` labels; `None` if there are none.
+    fn part_of_items(&self, offer: &Offer, most: usize) -> Option<Offer> {
         let items = (most / self.labels_per_new_item.max(1)).min(self.items_available);
         let worth = self.worth_of_items(items).min(offer.worth);
         (items > 0 && worth > 0.0).then(|| Offer {
@@ -182,7 +179,7 @@ impl CellPlan {
             worth,
             worth_error: offer.error_of_part(worth),
             chance: 0.0,
-            ..offer
+            ..*offer
         })
     }
 
@@ -193,7 +190,7 @@ impl CellPlan {
         let beyond = self.by_items.iter().find(|offer| !is_available(offer)).cloned();
         let largest = kept.iter().filter_map(|offer| offer.more_items).max().unwrap_or(0);
         if largest < most {
-            kept.extend(beyond.and_then(|offer| self.part_of(offer, most * self.labels_per_new_item)));
+            kept.extend(beyond.and_then(|offer| self.part_of_items(&offer, most * self.labels_per_new_item)));
         }
         let determining = self.determining.iter().filter(|offer| is_available(offer)).cloned().collect();
         Self { by_items: kept, determining, items_available: most.min(self.items_available), ..self.clone() }
@@ -228,8 +225,8 @@ impl Plan {
 
     /// As [`Plan::purchase_of`], with at most `most` labels in all: those that are expected to save most.
     ///
-    /// Offers are bought in the order of their further saving per further label. Of the last one a part is bought if it consists of new
-    /// items.
+    /// Offers are bought in the order of their further saving per further label. Of an offer that exceeds what is left, a part is bought:
+    /// fewer new items, or more labels on fewer items, whichever can be bought, pays and saves more.
     #[must_use]
     pub fn purchase_within(
         &self,
@@ -256,17 +253,26 @@ impl Plan {
         steps.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         let (mut left, mut bought, mut closed) = (most, vec![None::<Offer>; self.cells.len()], Vec::new());
         for (_, place, offer) in steps {
-            let before = bought[place].as_ref().map_or(0, |offer| offer.labels);
+            let (labels, worth) = bought[place].as_ref().map_or((0, 0.0), |offer| (offer.labels, offer.worth));
             if closed.contains(&place) {
                 continue;
             }
-            if offer.labels - before > left {
+            let within = labels.saturating_add(left);
+            let best = if offer.labels <= within {
+                Some(offer)
+            } else {
                 closed.push(place);
-            }
-            let part = self.cells[place].part_of(offer, before.saturating_add(left));
-            let Some(offer) = part.filter(&can_be_bought) else { continue };
-            if bought[place].as_ref().is_none_or(|before| before.worth < offer.worth) {
-                left -= offer.labels.saturating_sub(before).min(left);
+                // A part may save less per label than the whole offer.
+                let pays = |part: &Offer| {
+                    let further = part.labels as f64 - labels as f64;
+                    part.worth > worth && saving_over(part.worth - worth, queries) > label_price * further
+                };
+                let parts = [self.cells[place].part_of_items(&offer, within), offer.part_of_labels(within)];
+                let bought = parts.into_iter().flatten().filter(|part| can_be_bought(part) && pays(part));
+                bought.max_by(|a, b| a.worth.total_cmp(&b.worth).then(b.labels.cmp(&a.labels)))
+            };
+            if let Some(offer) = best {
+                left -= offer.labels.saturating_sub(labels);
                 bought[place] = Some(offer);
             }
         }
@@ -381,14 +387,19 @@ fn total(offers: impl Iterator<Item = Offer>, label_price: f64, queries: f64) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::loss::Loss;
+    use crate::partition::Partition;
+    use crate::router::Router;
+    use crate::table::Table;
+    use crate::task::Task;
 
-    #[test]
-    fn part_of_an_offer_has_no_more_new_items_than_there_are() {
-        let offer = |items: Option<usize>, more_labels: Option<usize>, labels: usize, worth: f64| {
-            let (worth_error, chance) = (1.0, 0.0);
-            Offer { cell: CellId(0), more_items: items, more_labels, labels, worth, worth_error, chance }
-        };
-        let cell = CellPlan {
+    fn offer(more_items: Option<usize>, more_labels: Option<usize>, labels: usize, worth: f64) -> Offer {
+        Offer { cell: CellId(0), more_items, more_labels, labels, worth, worth_error: 1.0, chance: 0.0 }
+    }
+
+    /// A cell of twenty items, to which up to a hundred new items or eight more labels per item are offered.
+    fn cell() -> CellPlan {
+        CellPlan {
             cell: CellId(0),
             share: 1.0,
             action: "predict".to_owned(),
@@ -407,13 +418,60 @@ mod tests {
             by_labels: vec![offer(None, Some(8), 160, 8.0)],
             determining: Vec::new(),
             items_available: usize::MAX,
-        };
-        let of_labels = || cell.by_labels[0].clone();
-        assert_eq!(cell.part_of(of_labels(), 160), Some(of_labels()));
-        assert_eq!(cell.part_of(of_labels(), 100).unwrap().more_items, Some(50));
+        }
+    }
+
+    #[test]
+    fn part_of_an_offer_has_no_more_new_items_than_there_are() {
+        let (cell, of_labels) = (cell(), offer(None, Some(8), 160, 8.0));
+        assert_eq!(cell.part_of_items(&of_labels, 100).unwrap().more_items, Some(50));
         let few = cell.with_items_available(10);
-        let part = few.part_of(of_labels(), 100).unwrap();
+        let part = few.part_of_items(&of_labels, 100).unwrap();
         assert_eq!((part.more_items, part.labels, part.worth), (Some(10), 20, 2.0));
-        assert_eq!(cell.with_items_available(0).part_of(of_labels(), 100), None);
+        assert_eq!(cell.with_items_available(0).part_of_items(&of_labels, 100), None);
+    }
+
+    #[test]
+    fn part_of_more_labels_has_a_part_of_their_worth() {
+        let part = offer(None, Some(8), 160, 8.0).part_of_labels(40).unwrap();
+        assert_eq!((part.more_labels, part.more_items, part.labels, part.worth), (Some(8), None, 40, 2.0));
+        assert!((part.worth_error - 0.5).abs() < 1e-12, "{part:?}");
+        assert_eq!(offer(None, Some(8), 160, 8.0).part_of_labels(0), None);
+        assert_eq!(offer(Some(10), None, 20, 2.0).part_of_labels(10), None);
+    }
+
+    #[test]
+    fn every_label_that_is_bought_within_a_limit_saves_its_price() {
+        let mut plan = plan_of(vec![cell()]);
+        for price in [0.0, 0.01, 0.02, 0.03, 0.04, 0.045, 0.06, 0.09, 0.11] {
+            let mut before = (0, 0.0);
+            for most in 0..=220 {
+                let bought = plan.purchase_within(most, price, 1000.0, |_| true);
+                assert!(bought.labels <= most, "{bought:?}");
+                assert!(bought.saving >= bought.cost, "{price}, {most}: {bought:?}");
+                let further = (bought.labels as f64 - before.0 as f64, bought.saving - before.1);
+                assert!(further.1 >= price * further.0 - 1e-12, "{price}, {most}: {bought:?} after {before:?}");
+                before = (bought.labels, bought.saving);
+            }
+        }
+        // Of the labels that a limit allows, all are bought if they are free, also on the items that are there.
+        for most in [20, 40, 160] {
+            let bought = plan.purchase_within(most, 0.0, 1000.0, |offer| offer.more_labels.is_some());
+            assert_eq!((bought.labels, bought.saving), (most, 0.05 * most as f64), "{bought:?}");
+        }
+        plan.cells[0].by_labels.clear();
+        assert!(plan.purchase_within(100, 0.0, 1000.0, |offer| offer.more_labels.is_some()).cells.is_empty());
+    }
+
+    /// A plan with these cells.
+    fn plan_of(cells: Vec<CellPlan>) -> Plan {
+        let labels = |row: usize| if row.is_multiple_of(3) { [2, 0] } else { [1, 1] };
+        let table = Table::new(["no", "yes"], vec![0.5; 120]).unwrap();
+        let table = table.with_votes((0..60).flat_map(labels).collect()).unwrap();
+        let router = Router::calibrate(&table, &Partition::confidence(1)).unwrap();
+        let task = Task::new(Loss::brier()).abstain(0.3).unwrap();
+        let certificate = router.certificate(&task, 0.95).unwrap();
+        let judgement = certificate.judge(&router.policy(&task).unwrap()).unwrap();
+        Plan { certificate, judgement, promise: None, max_labels_per_item: None, cells }
     }
 }
