@@ -208,15 +208,8 @@ impl Report {
     /// rule, then the cheapest.
     fn savings(&self) -> Vec<(&str, Saving)> {
         let evaluation = &self.evaluation;
-        // Always routing violates a limit, and a cap on its route that does not admit all rows, so it is not compared.
-        let is_capped = |name: &str| {
-            let route = name.strip_prefix("always-route:");
-            evaluation.caps.iter().any(|cap| route == Some(&cap.route) && cap.most < evaluation.rows as u64)
-        };
-        let is_limited = evaluation.task.is_limited();
-        let satisfies_limit = |name: &str| !(is_limited && name.starts_with("always-route") || is_capped(name));
         let known =
-            |name: &str| satisfies_limit(name) && evaluation.is_identified("router") && evaluation.is_identified(name);
+            |name: &str| self.is_allowed(name) && evaluation.is_identified("router") && evaluation.is_identified(name);
         let all = evaluation.savings.iter().flat_map(|savings| savings.iter());
         let mut savings: Vec<(&str, Saving)> = all
             .filter(|(name, saving)| known(name) && saving.share.is_some())
@@ -225,6 +218,17 @@ impl Report {
         let is_always = |name: &str| name.starts_with("always-");
         savings.sort_by(|(a, one), (b, other)| is_always(a).cmp(&is_always(b)).then(one.cost.total_cmp(&other.cost)));
         savings
+    }
+
+    /// Whether a simple rule keeps to the task's limit and caps. Always routing violates a limit, and a cap on its route that does not admit
+    /// all rows.
+    #[must_use]
+    pub fn is_allowed(&self, rule: &str) -> bool {
+        let evaluation = &self.evaluation;
+        let Some(action) = rule.strip_prefix("always-") else { return true };
+        let Some(route) = action.strip_prefix("route:") else { return true };
+        let is_capped = evaluation.caps.iter().any(|cap| cap.route == route && cap.most < evaluation.rows as u64);
+        !evaluation.task.is_limited() && !is_capped
     }
 
     /// Whether a saving rests on too few rows to be stated. Rules that act alike on many rows have the same cost.

@@ -19,9 +19,10 @@ Truth is the mean of a row's labels, or true_<class> columns if there are any.
 
 Conditions of --fail-if compare estimates, corrected for few labels, not ends of \
 intervals: saving is against always predicting, routing or abstaining or the \
-best confidence threshold, whichever is cheapest; regret is against the best \
-action per cell or, for a forest, the best possible per query; drift holds if \
-shares of cells have changed (by chance in at most one of twenty runs).
+best confidence threshold, whichever is cheapest and keeps to limits and caps; \
+regret is against the best action per cell or, for a forest, the best possible \
+per query; drift holds if shares of cells have changed (by chance in at most \
+one of twenty runs).
 
 Examples:
   pointsman evaluate router.safetensors heldout.csv --route 0.05 --abstain 0.3

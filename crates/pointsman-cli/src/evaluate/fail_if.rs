@@ -89,7 +89,7 @@ impl Condition {
         Ok(holds.then(|| format!("{} ({why})", self.text)))
     }
 
-    /// The saving against the simple rule that is hardest to beat, as a share of its cost.
+    /// The saving against the simple rule that is hardest to beat, among those that keep to limits and caps, as a share of its cost.
     fn saving(&self, report: &Report) -> anyhow::Result<(f64, String)> {
         if report.threshold_left_out() {
             bail!(
@@ -99,7 +99,7 @@ impl Condition {
             );
         }
         let savings = report.evaluation.savings.iter().flat_map(|savings| savings.iter());
-        match savings.min_by(|a, b| a.1.estimate.total_cmp(&b.1.estimate)) {
+        match savings.filter(|(rule, _)| report.is_allowed(rule)).min_by(|a, b| a.1.estimate.total_cmp(&b.1.estimate)) {
             // There is nothing to save against a rule that costs nothing.
             Some((name, saving)) => Ok((saving.share.unwrap_or(saving.estimate.min(0.0)), name.to_owned())),
             None => bail!("--fail-if {}: one label per row does not identify what Pointsman saves", self.text),

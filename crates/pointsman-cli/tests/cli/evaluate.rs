@@ -359,6 +359,17 @@ fn conditions_that_hold_end_with_exit_code_three() {
         assert_eq!(run.code, if holds { 3 } else { 0 }, "{condition}: {run:?}");
         assert_eq!(run.stderr.contains(&format!("failed: {condition} (")), holds, "{run:?}");
     }
+    // Always routing is cheaper than anything within a small cap, and breaks it.
+    let capped = |flags: &str| {
+        let cap = "--route 0.001 --cap oracle=5% --no-calibration-error";
+        line(folder.path(), &format!("evaluate router.safetensors heldout.csv {cap} {flags}"))
+    };
+    let savings = capped("--json").ok().json()["savings"].clone();
+    let share = |rule: &str| savings[rule]["share"].as_f64().unwrap();
+    let least = share("always-predict").min(share("best-threshold"));
+    assert!(share("always-route:oracle") < least - 0.1, "{savings}");
+    assert_eq!(capped(&format!("--fail-if saving<{}", least - 1e-6)).code, 0);
+    assert_eq!(capped(&format!("--fail-if saving<{}", least + 1e-6)).code, 3);
     let both = evaluate("--fail-if cost>0 --fail-if saving<1 --json");
     assert_eq!(both.code, 3);
     assert!(both.stderr.contains("cost>0 (") && both.stderr.contains("; saving<1 ("), "{both:?}");

@@ -119,7 +119,7 @@ impl Journals {
                 if let Some(place) = damage {
                     let (path, kept) = (folder.join(journal.name()), journal.keep_as_damaged()?);
                     tracing::error!(
-                        "{} is damaged: committed decisions from byte {place} on cannot be read; the file is kept as {}",
+                        "{} is damaged: decisions from byte {place} on, which may have been answered, cannot be read; the file is kept as {}",
                         path.display(),
                         kept.display()
                     );
