@@ -9,7 +9,7 @@
 # make race   the Python package against what people use instead; the book's page on it
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check features reproduction test python wheel paper docs bench bench-serve race install picture audit api api-check publish-check fuzz
+.PHONY: help demo check features reproduction test python wheel paper docs bench bench-serve bench-spark race install picture audit api api-check publish-check fuzz
 ROWS ?= 10000000
 
 help:
@@ -114,6 +114,7 @@ bench:
 	cargo run --release --locked -p pointsman-bench -- $(ROWS)
 ifeq ($(filter forest opening what-if,$(ROWS)),)
 	@$(MAKE) --no-print-directory race
+	@$(MAKE) --no-print-directory bench-spark
 endif
 
 # The service under load, as it is shipped; generator and service share the machine.
@@ -130,6 +131,17 @@ bench-serve: $(OHA)
 	$(SERVE)/bin/pip install -q --disable-pip-version-check -r bench/serve-requirements.txt
 	$(SERVE)/bin/python bench/serve.py
 	$(SERVE)/bin/python bench/capacity.py
+
+# Ten million rows through two executors of Spark, by the package as users get it; needs Java.
+SPARK = target/spark-venv
+
+bench-spark:
+	test -x $(SPARK)/bin/python || $(PYTHON) -m venv $(SPARK)
+	$(SPARK)/bin/pip install -q --disable-pip-version-check -r python/requirements-test.txt
+	rm -rf $(WHEELS)/spark
+	cd python && ../$(SPARK)/bin/maturin build -q --release -o ../$(WHEELS)/spark
+	$(SPARK)/bin/pip install -q --disable-pip-version-check --no-deps --force-reinstall $(WHEELS)/spark/*.whl
+	$(SPARK)/bin/python bench/spark.py
 
 # The race has an environment of its own. xgboost comes without what its wheel asks for: a GPU library that nothing here uses.
 RACE = target/race-venv

@@ -63,6 +63,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     calibrate(&mut lines)?;
     what_if::run(&mut lines)?;
     forest::run(&mut lines)?;
+    opening::run(&mut lines, 1_000_000, "1 s")?;
     lines.write()
 }
 
