@@ -17,7 +17,7 @@ use crate::evaluate::human::truth_in_words;
 use crate::failure::Hint;
 use crate::flags::shell_quoted_text;
 use crate::progress::Progress;
-use crate::render::number::{count, counted, decimals, fixed, maybe, percent, plain};
+use crate::render::number::{count, counted, decimals, exact, fixed, maybe, percent};
 use crate::render::style::{BAD, BOLD, DIM, GOOD, PLAIN, WARN};
 use crate::render::table::Grid;
 use crate::render::{self, paragraph, warn_all};
@@ -378,10 +378,10 @@ fn print_prices(out: &mut impl Write, found: &Comparison) -> io::Result<()> {
 /// The prices and the limit of a task.
 fn prices_in_words(task: &TaskSummary) -> String {
     let routes =
-        task.routes.iter().map(|route| format!("route {} at {}", render::printable(&route.name), plain(route.cost)));
-    let abstain = task.abstain.map(|price| format!("abstain at {}", plain(price)));
+        task.routes.iter().map(|route| format!("route {} at {}", render::printable(&route.name), exact(route.cost)));
+    let abstain = task.abstain.map(|price| format!("abstain at {}", exact(price)));
     let budget = task.budget.map(|share| format!("a budget of {}", percent(share)));
-    let target = task.target_loss.map(|loss| format!("a target loss of {}", plain(loss)));
+    let target = task.target_loss.map(|loss| format!("a target loss of {}", exact(loss)));
     let all: Vec<String> = routes.chain(abstain).chain(budget).chain(target).collect();
     if all.is_empty() { "No prices: predicting only".to_owned() } else { format!("Prices: {}", all.join(", ")) }
 }

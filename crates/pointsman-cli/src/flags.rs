@@ -4,6 +4,7 @@ use std::path::Path;
 
 use pointsman::task::Ties;
 use pointsman::{Action, CellId, Decision, Estimator, Limit, Loss, Oracle, Router, Task};
+pub(crate) use pointsman_report::shell_quoted as shell_quoted_text;
 
 use crate::args::{AbstainArg, CapArg, RouteArg, TableArgs, TaskArgs, VotesArgs};
 use crate::render::number::plain;
@@ -15,16 +16,6 @@ const USUAL_ABSTAIN_PRICE: f64 = 0.3;
 /// A path as a shell needs it typed.
 pub(crate) fn shell_quoted(path: &Path) -> String {
     shell_quoted_text(&path.display().to_string())
-}
-
-/// Text as a shell needs it typed.
-pub(crate) fn shell_quoted_text(text: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "_-./=:,+%@".contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
-        text.to_owned()
-    } else {
-        format!("'{}'", text.replace('\'', r"'\''"))
-    }
 }
 
 /// The flags of a task.

@@ -22,4 +22,4 @@ pub use report::{
     Detail, Inputs, LossCell, LossReport, LossRow, MadeFrom, NextStep, Report, RouterSummary, SweepReport,
     calibration_rows_in_words, menu,
 };
-pub use words::caps_in_words;
+pub use words::{caps_in_words, perfect_oracles_in_words, route_flag, shell_quoted};

@@ -26,12 +26,22 @@
   const FIRST_CELLS = 12;
 
   // Words and numbers.
-  const num = (x, digits) => x === null || x === undefined ? "–" : String(Number(x.toPrecision(digits || 4)));
-  // Estimates have four decimals at most.
-  const est = (x) => x === null || x === undefined ? "–" : Math.abs(x) < 1 ? String(Number(x.toFixed(4))) : num(x, 5);
+  const isKnown = (x) => x !== null && x !== undefined;
+  // As a command needs it.
+  const plain = (x, digits = 4) => String(Math.abs(x) < Math.pow(10, digits) ? Number(x.toPrecision(digits)) : Math.round(x));
+  // With thousands separators and a minus sign, but no minus sign before zero.
+  const grouped = (text) => (/[1-9]/.test(text) ? text.replace(/^-/, "−") : text.replace(/^-/, "")).replace(/^(−?\d+)/, (whole) => whole.replace(/\B(?=(\d{3})+$)/g, ","));
+  const count = (n) => grouped(String(n));
+  const num = (x, digits) => isKnown(x) ? grouped(plain(x, digits)) : "–";
+  const fixed = (x, decimals) => isKnown(x) ? grouped(x.toFixed(decimals)) : "–";
+  // The decimals with which the largest of the numbers of a column has four significant digits.
+  function decimals(values) {
+    const largest = Math.max(0, ...values.filter(isKnown).map(Math.abs));
+    return largest === 0 ? 4 : Math.min(12, Math.max(0, 3 - Number(largest.toExponential(3).split("e")[1])));
+  }
   // The terminal rounds ties to the even digit (35.25 to 35.2); these are the only ties in binary that toFixed rounds up.
   const tenths = (x) => x % 1 === 0.25 ? x - 0.05 : x;
-  const pct = (x) => tenths(100 * x).toFixed(1).replace("-", "−") + " %";
+  const pct = (x) => fixed(tenths(100 * x), 1) + " %";
   const price = (x) => x === null ? "never" : num(x);
   const short = (text, most) => text.length > most ? text.slice(0, most - 1) + "…" : text;
   // Isolates a class name written from right to left from the rest of a cell's name.
@@ -146,7 +156,7 @@
     const routes = several ? data.task.routes.map((_, i) => String(i)).filter((letter) => drawn.has(letter)) : ["r"];
     key("landscape-key", ["p", ...routes, "a", ...(drawn.has("?") ? ["?"] : [])].map((letter) => [action(letter)[0], css(action(letter)[1]), "dot"]));
     $("landscape-caption").textContent = rows.length
-      ? "Each dot is one of " + rows.length + " " + data.kind_of_rows + " rows, its colour the action taken at these prices; each ring is a cell, its area its share of the rows. Cells are ranked by the forest's forecasts, made without a row's own labels; losses estimated with them need not be in that order. "
+      ? "Each dot is one of " + count(rows.length) + " " + data.kind_of_rows + " rows, its colour the action taken at these prices; each ring is a cell, its area its share of the rows. Cells are ranked by the forest's forecasts, made without a row's own labels; losses estimated with them need not be in that order. "
       : "Each circle is a cell; its area is its share of the " + data.kind_of_rows + " rows, its colour the action taken at these prices. ";
   }
 
@@ -158,12 +168,14 @@
     const line = (name, ...value) => list.append(html("dt", {}, name), html("dd", {}, ...value));
     line("cell", short(cellName(c.name), 200));
     line(byRow ? "action of the cell" : "action", html("span", { class: "tag " + action(letter)[2] }, action(letter)[0]));
-    line("rows", c.rows + " stored (" + c.support + "), " + c.held_out.rows + " evaluated, " + pct(c.share) + " of all");
+    const cost = g.route_costs[state.route][i], abstain = g.abstain_prices[state.abstain];
+    const digits = decimals([l.irreducible, l.reducible, l.total, cost, abstain]), est = (x) => fixed(x, digits);
+    line("rows", count(c.rows) + " stored (" + c.support + "), " + count(c.held_out.rows) + " evaluated, " + pct(c.share) + " of all");
     line("irreducible", est(l.irreducible));
     line("reducible", est(l.reducible));
     line("cost of predicting", est(l.total));
-    line(data.task.routes.length > 1 ? "cheapest route" : "cost of routing", est(g.route_costs[state.route][i]));
-    line("cost of abstaining", price(g.abstain_prices[state.abstain]));
+    line(data.task.routes.length > 1 ? "cheapest route" : "cost of routing", est(cost));
+    line("cost of abstaining", abstain === null ? "never" : est(abstain));
     if (state.loss === 0) line("on " + data.kind_of_rows + " rows", "irreducible " + est(c.held_out.irreducible) + ", predicting " + est(c.held_out.total));
     $("cell").replaceChildren(list);
     const m = data.mixtures[i], bars = (m.stored || m.held_out || [0]).length;
@@ -203,17 +215,17 @@
       if (!route) { possible = false; return flag; }
       seen.add(name);
       const paid = route.prices[state.route];
-      return paid === null ? "" : " --route " + quoted((name === "oracle" ? "" : name + "=") + num(paid) + kind);
+      return paid === null ? "" : " --route " + quoted((name === "oracle" ? "" : name + "=") + plain(paid) + kind);
     });
     // A flag can change the price of a task file's route, but not remove it.
     for (const { name, prices } of asked.filter((route) => !seen.has(route.name))) {
       const paid = prices[state.route], own = task.routes.find((route) => route.name === name);
-      if (paid !== null) added.push(" --route " + quoted((name === "oracle" ? "" : name + "=") + num(paid)));
+      if (paid !== null) added.push(" --route " + quoted((name === "oracle" ? "" : name + "=") + plain(paid)));
       else if (own) possible = false;
     }
     const paid = g.abstain_prices[state.abstain], flag = / --abstain \S+/;
-    if (flag.test(out)) out = out.replace(flag, paid === null ? "" : " --abstain " + num(paid));
-    else if (paid !== null) added.push(" --abstain " + num(paid));
+    if (flag.test(out)) out = out.replace(flag, paid === null ? "" : " --abstain " + plain(paid));
+    else if (paid !== null) added.push(" --abstain " + plain(paid));
     else if (task.abstain !== null) possible = false;
     const end = out.lastIndexOf(" -o "), place = end < 0 ? out.length : end;
     return possible ? out.slice(0, place) + added.join("") + out.slice(place) : null;
@@ -253,18 +265,20 @@
     for (const route of g.routes) if (route.always[state.route] !== null) simple.push([always("route:" + route.name), identified(route.always[state.route])]);
     if (!g.routes.length && g.always_route[state.route] !== null) simple.push([always("route"), identified(g.always_route[state.route])]);
     if (g.always_abstain[state.abstain] !== null) simple.push([always("abstain"), g.always_abstain[state.abstain]]);
+    // The same decimals as on the terminal.
+    const digits = decimals([router, ...simple.map(([, cost]) => cost)]);
     const shares = [["p", "predicted", g.predicted[here], null]];
     g.routes.forEach((route, i) => shares.push([several && i < 10 ? String(i) : "r", routed(route), route.shares[here], route.prices[state.route]]));
     if (!g.routes.length) shares.push(["r", "routed", g.routed[here], g.route_prices[state.route]]);
     shares.push(["a", "abstained", g.abstained[here], g.abstain_prices[state.abstain]]);
     // Savings and their intervals are known only at the task's own prices and loss.
     $("headline").textContent = atOwn() ? ownText.headline : !reached ? "The target loss cannot be reached at these prices."
-      : "At these prices Pointsman costs " + num(router) + " " + unit + " per query.";
+      : "At these prices Pointsman costs " + fixed(router, digits) + " " + unit + " per query.";
     $("savings").textContent = atOwn() ? ownText.savings : "Savings with their intervals are shown at the task’s own prices and loss.";
-    $("shares-line").textContent = reached ? shares.filter(([letter, , share]) => !several || "pa".includes(letter) || share > 0).map(([, verb, share]) => pct(share) + " " + verb).join(", ") : "";
+    $("shares-line").textContent = reached ? shares.filter(([letter, , , paid]) => letter === "p" || paid !== null).map(([, verb, share]) => pct(share) + " " + verb).join(", ") : "";
     $("limit").textContent = limit(g, here);
-    const cost = (g.corrected ? "Corrected cost" : "Cost") + " per query " + num(reached ? router : null) + " " + unit;
-    $("money").textContent = cost + ", against " + simple.map(([name, cost]) => name + " " + num(cost)).join(", ") + ".";
+    const cost = (g.corrected ? "Corrected cost" : "Cost") + " per query " + fixed(reached ? router : null, digits) + " " + unit;
+    $("money").textContent = cost + ", against " + simple.map(([name, cost]) => name + " " + fixed(cost, digits)).join(", ") + ".";
     const asked = g.routes.length ? g.routes.map((route) => "routing to " + short(route.name, 40) + ": " + price(route.prices[state.route])).join("; ") : "routing: " + price(g.route_prices[state.route]);
     const prices = "Loss " + NAMES.losses[state.loss] + "; " + asked + "; abstaining: " + price(g.abstain_prices[state.abstain]) + " (" + unit + ").";
     $("task").textContent = prices;
@@ -287,13 +301,13 @@
 
   // Horizontal bars with their values; `group` is the number of bars per group.
   function bars(host, name, rows, group) {
-    const most = Math.max(...rows.map((r) => r[1] === null ? 0 : r[1]), 1e-12);
+    const most = Math.max(...rows.map((r) => r[1] === null ? 0 : r[1]), 1e-12), digits = decimals(rows.map((r) => r[1]));
     const row = ([text, value, colour, spoken], i) => {
       const bar = html("i");
       bar.style.background = colour;
       bar.style.width = value === null ? "0" : 100 * Math.max(0, value) / most + "%";
       const head = html("th", spoken ? { scope: "row", "aria-label": spoken } : { scope: "row" }, short(text, 60));
-      return html("tr", group && i % group === 0 ? { class: "first" } : {}, head, html("td", {}, bar), html("td", { class: "value" }, est(value)));
+      return html("tr", group && i % group === 0 ? { class: "first" } : {}, head, html("td", {}, bar), html("td", { class: "value" }, fixed(value, digits)));
     };
     $(host).replaceChildren(html("table", { class: "bars", "aria-label": name }, html("tbody", {}, ...rows.map(row))));
   }
@@ -341,9 +355,10 @@
     key("gains-key", names.map((n) => [NAMES.rankings[n], css(STRATEGY[n]), "area", 1]));
   }
 
+  // Losses and costs of a column have equal decimals.
   const COLUMNS = [["action", (i) => letters()[i]], ["name", (i) => cellOf[i].name], ["share", (i) => cellOf[i].share, pct],
-    ["rows", (i) => cellOf[i].rows], ["irreducible", (i) => loss().cells[i].irreducible, est], ["reducible", (i) => loss().cells[i].reducible, est],
-    ["predict", (i) => loss().cells[i].total, est], ["route", (i) => grid().route_costs[state.route][i], est], ["support", (i) => cellOf[i].support], ["cell", (i) => cellOf[i].cell]];
+    ["rows", (i) => cellOf[i].rows, count], ["irreducible", (i) => loss().cells[i].irreducible, fixed], ["reducible", (i) => loss().cells[i].reducible, fixed],
+    ["predict", (i) => loss().cells[i].total, fixed], ["route", (i) => grid().route_costs[state.route][i], fixed], ["support", (i) => cellOf[i].support], ["cell", (i) => cellOf[i].cell]];
   function table() {
     const focused = document.activeElement && document.activeElement.dataset ? document.activeElement.dataset.sort : null;
     const value = COLUMNS.find((c) => c[0] === state.sort)[1];
@@ -360,10 +375,11 @@
         html("button", { type: "button", "data-sort": name }, name + (sorted ? (state.down ? " ▾" : " ▴") : "")));
     }));
     const shown = state.all ? order : order.slice(0, FIRST_CELLS);
-    const body = shown.map((i) => html("tr", { "data-cell": i, class: i === state.cell ? "on" : "" }, ...COLUMNS.map(([name, value, text]) => {
+    const digits = COLUMNS.map(([, value, text]) => text === fixed ? decimals(order.map(value)) : 0);
+    const body = shown.map((i) => html("tr", { "data-cell": i, class: i === state.cell ? "on" : "" }, ...COLUMNS.map(([name, value, text], column) => {
       const v = value(i);
       if (name === "action") return html("td", { class: "action" }, html("span", { class: "tag " + action(v)[2], title: action(v)[0] }, action(v)[0]));
-      return html("td", name === "name" ? { class: "name" } : {}, name === "name" ? short(cellName(v), 120) : text ? text(v) : String(v));
+      return html("td", name === "name" ? { class: "name" } : {}, name === "name" ? short(cellName(v), 120) : text ? text(v, digits[column]) : String(v));
     })));
     $("cells").replaceChildren(html("thead", {}, head), html("tbody", {}, ...body));
     $("cells-all").hidden = order.length <= FIRST_CELLS;
@@ -460,16 +476,17 @@
   addEventListener("resize", hint);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", all);
 
-  const count = (n) => String(n).replace(/\B(?=(\d{3})+$)/g, ",");
   const rowsAndCells = count(data.rows) + " " + data.kind_of_rows + " rows; truth is " + (data.truth === "true" ? "known" : "the mean of their labels") + (loss().grid.corrected ? ", costs, curves and gains are corrected for few labels" : "") + (unidentified.length ? ": one label per item, which does not identify what routing saves; curves and sweeps take each label for the truth" : "") + ". " + count(data.router.rows) + " calibration rows in " +
-    data.router.cells + " cells (" + short(data.router.partition, 80) + ")" + (data.router.recalibrated ? ", re-calibrated" : "") + ".";
+    count(data.router.cells) + " cells (" + short(data.router.partition, 80) + ")" + (data.router.recalibrated ? ", re-calibrated" : "") + ".";
   $("cells-caption").textContent = (data.drawn.length < data.cells.length ? "The " + data.drawn.length + " cells with the most traffic, of " + data.cells.length + ". " : "") + "Losses and costs in the loss’s unit, estimated from the calibration rows. Click a heading to sort, a row to see the cell.";
   const error = data.calibration_error;
   if (error) {
     const list = html("dl");
     // The p-value is of 40 random splits (wasserstein::DEFAULT_SPLITS), so it is 1/41 at least, however rare such distances are.
+    // The other values have other units.
+    const distances = [error.raw, error.floor, error.debiased], [raw, floor, debiased] = distances.map((x) => fixed(x, decimals(distances)));
     const pValue = error.p_value === null ? null : (error.p_value < 1.001 / 41 ? "at most " : "") + num(error.p_value);
-    for (const [name, value] of [["distance (W1)", error.raw], ["floor: what chance alone gives", error.floor], ["debiased: what is beyond chance", error.debiased], ["how often chance alone gives such distances (p-value)", pValue], ["largest error of a cell’s irreducible loss", error.irreducible_gap], ["regret bound: the largest regret on these rows, at any prices", error.regret_bound]])
+    for (const [name, value] of [["distance (W1)", raw], ["floor: what chance alone gives", floor], ["debiased: what is beyond chance", debiased], ["how often chance alone gives such distances (p-value)", pValue], ["largest error of a cell’s irreducible loss", error.irreducible_gap], ["regret bound: the largest regret on these rows, at any prices", error.regret_bound]])
       if (value !== null) list.append(html("dt", {}, name), html("dd", {}, typeof value === "string" ? value : num(value)));
     list.append(html("dt", {}, "traffic covered"), html("dd", {}, pct(error.covered)));
     $("calibration").replaceChildren(list);

@@ -1,6 +1,7 @@
 //! The report as one self-contained page.
 
 use pointsman::evaluate::action_name;
+use pointsman::number::exact;
 use serde_json::{Map, Number, Value, json};
 
 use crate::chart::label;
@@ -45,6 +46,7 @@ pub fn html(report: &Report) -> serde_json::Result<String> {
             escaped(&lines.into_iter().flatten().collect::<Vec<_>>().join(" "))
         }
         "task" => escaped(&prices_of(&report.evaluation.task, report.evaluation.unit)),
+        "oracles" => report.perfect_oracles.as_ref().map_or(String::new(), |text| format!("{}.", escaped(text))),
         "made_from" => escaped(&report.made_from.as_ref().map_or(String::new(), MadeFrom::in_words)),
         "costs" => cost_matrix(report),
         "advice" => advice(&report.warnings, report.next_step.as_ref()),
@@ -122,7 +124,7 @@ fn cost_matrix(report: &Report) -> String {
     let classes: String =
         matrix.classes.iter().map(|class| format!("<th scope=\"col\">if {}</th>", escaped(class))).collect();
     let row = |(act, costs): (&String, &Vec<f64>)| {
-        let costs: String = costs.iter().map(|cost| format!("<td>{cost}</td>")).collect();
+        let costs: String = costs.iter().map(|cost| format!("<td>{}</td>", exact(*cost))).collect();
         format!("<tr><th scope=\"row\">{}</th>{costs}</tr>", escaped(act))
     };
     let rows: String = matrix.acts.iter().zip(&matrix.cost).map(row).collect();

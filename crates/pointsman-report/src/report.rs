@@ -7,6 +7,8 @@ use pointsman::task::Named;
 use pointsman::{CellId, Evaluation, Limit, Loss, Policy, Replay, Result, Router, Table, Task};
 use serde::Serialize;
 
+use crate::words::perfect_oracles_in_words;
+
 /// The largest number of cells drawn on a page: those with the most held-out traffic.
 const MAX_DRAWN_CELLS: usize = 200;
 /// Bins of the mixtures' histograms.
@@ -54,6 +56,9 @@ pub struct Report {
     pub next_step: Option<NextStep>,
     /// The files that it was made from; filled in by the caller.
     pub made_from: Option<MadeFrom>,
+    /// Which oracles are assumed to be perfect, in a sentence, if any are.
+    #[serde(skip)]
+    pub perfect_oracles: Option<String>,
     /// A summary of the router.
     pub router: RouterSummary,
     /// The classes, in order.
@@ -244,6 +249,7 @@ impl Report {
             warnings: calibration_rows_in_words(seen, rows).into_iter().collect(),
             next_step: None,
             made_from: None,
+            perfect_oracles: perfect_oracles_in_words(policy.task()),
             router: RouterSummary {
                 rows: router.rows().rows(),
                 cells: router.cells().count(),

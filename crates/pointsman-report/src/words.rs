@@ -2,7 +2,8 @@
 
 use pointsman::evaluate::{CostOfCaps, EvaluatedCap, MIN_DIFFERING_ROWS, Saving, ranking_name, rule_name};
 use pointsman::number::{count, counted, decimals, fixed, percent};
-use pointsman::task::TaskSummary;
+use pointsman::task::{Route, TaskSummary};
+use pointsman::{Oracle, Task};
 
 use crate::chart::{label, number};
 use crate::report::Report;
@@ -59,6 +60,36 @@ pub fn caps_in_words(caps: &[EvaluatedCap], capped: Option<&CostOfCaps>, is_iden
     caps.iter().map(of_cap).chain(capped.map(cost)).collect()
 }
 
+/// The routes whose oracle is assumed to be perfect, and how to write an annotator instead; `None` if there are none.
+#[must_use]
+pub fn perfect_oracles_in_words(task: &Task) -> Option<String> {
+    let perfect: Vec<_> = task.routes().iter().filter(|route| *route.oracle() == Oracle::Bayes).collect();
+    let first = perfect.first()?;
+    let names: Vec<&str> = perfect.iter().map(|route| route.name()).collect();
+    let are = if names.len() == 1 { "is" } else { "are" };
+    let flag = route_flag(first, "panel:m=1");
+    let names = names.join(", ");
+    Some(format!("{names} {are} taken to know the label distribution; for one annotator write --route {flag}"))
+}
+
+/// A route as one would type it, with another kind of oracle.
+#[must_use]
+pub fn route_flag(route: &Route, kind: &str) -> String {
+    let price = if route.price() < 1e9 { route.price().to_string() } else { format!("{:e}", route.price()) };
+    shell_quoted(&format!("{}={price},{kind}", route.name()))
+}
+
+/// Text as a shell needs it typed.
+#[must_use]
+pub fn shell_quoted(text: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "_-./=:,+%@".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
 impl Report {
     /// The kind of the evaluated rows: `held-out`, `calibration` or `partly held-out`.
     #[must_use]
@@ -106,15 +137,9 @@ impl Report {
         }
     }
 
-    /// The share of each action at the task's prices; of several routes, only those with queries.
+    /// The share of each action of the task at its prices.
     #[must_use]
     pub fn shares_line(&self) -> String {
-        let several = self.evaluation.task.routes.len() > 1;
-        self.shares_of(|name, share| !(several && name.starts_with("route:")) || share > 0.0)
-    }
-
-    /// The shares of the wanted actions.
-    fn shares_of(&self, wanted: impl Fn(&str, f64) -> bool) -> String {
         let evaluation = &self.evaluation;
         let several = evaluation.task.routes.len() > 1;
         let verb = |name: &str| match name.split_once(':') {
@@ -125,14 +150,13 @@ impl Report {
             _ => "undetermined (counted as the cheapest action of known cost)".to_owned(),
         };
         let share = |(name, &share): (&str, &f64)| format!("{} {}", percent(share), verb(name));
-        let wanted = |(name, share): &(&str, &f64)| wanted(name, **share);
-        evaluation.shares.iter().filter(wanted).map(share).collect::<Vec<_>>().join(", ")
+        evaluation.shares.iter().map(share).collect::<Vec<_>>().join(", ")
     }
 
     /// The shares of the actions and the costs at the task's prices.
     #[must_use]
     pub fn money_line(&self) -> String {
-        format!("At these prices: {}; {}", self.shares_of(|_, _| true), self.costs_line())
+        format!("At these prices: {}; {}", self.shares_line(), self.costs_line())
     }
 
     /// The cost per query of Pointsman and of each simple rule.

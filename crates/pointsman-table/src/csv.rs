@@ -13,6 +13,7 @@ use crate::labels::Labels;
 use crate::layout::{ColumnGroup, Field, Hints, LabelFields, Layout, Location, Shape, late_answer};
 use crate::number;
 use crate::options::{Delimiter, ReadOptions};
+use crate::quotes::{self, OpenQuote};
 use crate::raw::{RawRows, RowValues};
 use crate::row_filter::RowFilter;
 use crate::source::{Progress, Source};
@@ -240,7 +241,18 @@ pub(crate) fn text_cell<'a>(at: RowAt<'_>, record: &'a ByteRecord, field: usize,
 /// The most bytes of one record, so that an unclosed quote does not fill the memory.
 const MAX_RECORD_BYTES: u64 = 1 << 26;
 
-const UNCLOSED: &str = "a quote that opens here is never closed: close it, or double a quote that is meant literally";
+/// The message about a quote that is not closed where its value ends; `line` is that of the record's start.
+fn unclosed(quote: &OpenQuote, line: Option<u64>) -> String {
+    let end = match (quote.lines, line) {
+        (Some(lines), Some(line)) => format!("closed only on line {}", line + lines as u64),
+        (Some(_), None) => "closed only on a later line".to_owned(),
+        (None, _) => "never closed".to_owned(),
+    };
+    format!(
+        "the quote before {} is {end}: close it where the value ends, or double a quote that is meant literally",
+        shown(&quote.start)
+    )
+}
 
 /// A reader that fails if a record is too long, and counts lines.
 struct RecordReader {
@@ -249,7 +261,9 @@ struct RecordReader {
     left: u64,
     /// Whether the end was reached.
     ended: bool,
-    /// The bytes read last.
+    /// Where the current record starts.
+    start: u64,
+    /// The bytes read last, and all of the current record.
     recent: Vec<u8>,
     /// The number of bytes before them.
     before: u64,
@@ -260,13 +274,37 @@ struct RecordReader {
 
 impl RecordReader {
     fn new(inner: Chain<BufReader<Counted>, &'static [u8]>) -> Self {
-        Self { inner, left: MAX_RECORD_BYTES, ended: false, recent: Vec::new(), before: 0, lines: 0, counted: 0 }
+        Self {
+            inner,
+            left: MAX_RECORD_BYTES,
+            ended: false,
+            start: 0,
+            recent: Vec::new(),
+            before: 0,
+            lines: 0,
+            counted: 0,
+        }
+    }
+
+    fn start_record(&mut self, byte: u64) {
+        self.left = MAX_RECORD_BYTES;
+        self.start = byte;
+    }
+
+    /// The current record as it is in the file; line ends and blank lines may precede it.
+    fn raw(&self, end: u64) -> &[u8] {
+        &self.recent[self.place(self.start)..self.place(end)]
+    }
+
+    /// The place of a byte of the file among those kept.
+    fn place(&self, byte: u64) -> usize {
+        let place = usize::try_from(byte.saturating_sub(self.before)).unwrap_or(usize::MAX);
+        place.min(self.recent.len())
     }
 
     /// The number of line ends before a byte, which must not be smaller than in the last call, nor beyond those read.
     fn lines_before(&mut self, byte: u64) -> u64 {
-        let place = |byte: u64| usize::try_from(byte.saturating_sub(self.before)).unwrap_or(usize::MAX);
-        let range = place(self.counted)..place(byte).min(self.recent.len());
+        let range = self.place(self.counted)..self.place(byte);
         self.lines += self.recent.get(range).map_or(0, |bytes| bytes.iter().filter(|b| **b == b'\n').count() as u64);
         self.counted = self.counted.max(byte);
         self.lines
@@ -283,12 +321,11 @@ impl Read for RecordReader {
         self.left -= n as u64;
         self.ended |= n == 0 && max > 0;
         if n > 0 {
-            // Only the bytes read last are kept.
-            let end = self.before + self.recent.len() as u64;
-            self.lines_before(end);
-            self.recent.clear();
+            self.lines_before(self.start);
+            let done = self.place(self.start);
+            self.recent.drain(..done);
             self.recent.extend_from_slice(&buf[..n]);
-            self.before = end;
+            self.before += done as u64;
         }
         Ok(n)
     }
@@ -302,6 +339,7 @@ pub(crate) struct Records {
     first: ByteRecord,
     /// What reading the first row gave, until it is taken as a row.
     first_read: Option<::csv::Result<bool>>,
+    delimiter: u8,
     reader: Reader<RecordReader>,
     record: ByteRecord,
     bytes: Bytes,
@@ -337,16 +375,17 @@ impl Records {
         if !reader.read_byte_record(&mut record).map_err(|e| Error::file(&name, e.to_string()))? {
             return Err(Error::file(&name, "is empty: it needs a header and rows"));
         }
-        if reader.get_ref().ended {
-            return Err(Error::file(&name, format!("header: {UNCLOSED}")));
+        let end = reader.position().byte();
+        if let Some(quote) = quotes::find(reader.get_ref().raw(end), &record, delimiter.byte()) {
+            return Err(Error::file(&name, format!("header: {}", unclosed(&quote, Some(1)))));
         }
         let header: std::result::Result<Vec<String>, String> =
             record.iter().map(|field| number::text(field).map(|name| name.trim().to_owned())).collect();
         let header = header.map_err(|why| Error::file(&name, format!("header: {why}")))?;
-        reader.get_mut().left = MAX_RECORD_BYTES;
+        reader.get_mut().start_record(end);
         let mut first = ByteRecord::new();
         let first_read = Some(reader.read_byte_record(&mut first));
-        Ok(Self { name, header, first, first_read, reader, record, bytes, row: 0 })
+        Ok(Self { name, header, first, first_read, delimiter: delimiter.byte(), reader, record, bytes, row: 0 })
     }
 
     pub(crate) fn next(&mut self) -> Result<Option<(RowAt<'_>, &ByteRecord)>> {
@@ -354,7 +393,8 @@ impl Records {
             self.record.clone_from(&self.first);
             read
         } else {
-            self.reader.get_mut().left = MAX_RECORD_BYTES;
+            let start = self.reader.position().byte();
+            self.reader.get_mut().start_record(start);
             self.reader.read_byte_record(&mut self.record)
         };
         if !more.map_err(|e| Error::file(&self.name, format!("after row {}: {e}", self.row)))? {
@@ -368,9 +408,16 @@ impl Records {
         let last = source.lines_before(end.saturating_sub(u64::from(!source.ended))) + 1;
         let within = self.record.as_slice().iter().filter(|b| **b == b'\n').count() as u64;
         let at = RowAt { file: &self.name, row: self.row, line: Some(last.saturating_sub(within).max(1)) };
-        // Every line ends, so a record without a line end has an open quote.
-        if self.reader.get_ref().ended {
-            return Err(at.row(UNCLOSED));
+        // Only a quote makes a value go on behind a line end.
+        let source = self.reader.get_ref();
+        if within > 0 || source.ended {
+            if let Some(quote) = quotes::find(source.raw(end), &self.record, self.delimiter) {
+                let reason = unclosed(&quote, at.line);
+                return Err(match self.header.get(quote.field) {
+                    Some(column) => at.value(column, reason),
+                    None => at.row(reason),
+                });
+            }
         }
         if self.record.len() != self.header.len() {
             return Err(at.row(format!(

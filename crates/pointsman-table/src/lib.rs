@@ -59,6 +59,7 @@ mod overwrite;
 mod parquet;
 mod partial;
 mod policy;
+mod quotes;
 mod raw;
 mod read;
 mod record_batches;

@@ -34,10 +34,18 @@ pub fn fixed(x: f64, decimals: usize) -> String {
     if x < 0.0 && !is_zero { format!("−{text}") } else { text }
 }
 
-/// A number with all its digits, with an exponent if it is very large or very small.
+/// A number with all its digits as programs read it, with an exponent if it is very large or very small.
 #[must_use]
 pub fn plain(x: f64) -> String {
     if x != 0.0 && !(1e-9..LARGE).contains(&x.abs()) { format!("{x:e}") } else { x.to_string() }
+}
+
+/// A number chosen by the user, such as a price, with all its digits: `30,000`, `0.05`.
+#[must_use]
+pub fn exact(x: f64) -> String {
+    let text = plain(x.abs());
+    let text = if text.contains('e') { text } else { grouped(&text) };
+    if x < 0.0 { format!("−{text}") } else { text }
 }
 
 /// A single number with four significant digits.
@@ -126,6 +134,10 @@ mod tests {
         }
         assert_eq!(fixed(-0.00001, 4), "0.0000");
         assert_eq!([plain(0.05), plain(2.0), plain(1e308), plain(0.0)], ["0.05", "2", "1e308", "0"]);
+        assert_eq!(
+            [exact(0.05), exact(30_000.0), exact(-1_234.5), exact(1e308)],
+            ["0.05", "30,000", "−1,234.5", "1e308"]
+        );
         assert_eq!(decimals([0.5, 0.001, f64::NAN]), 4);
         assert_eq!([level(0.95), level(0.999), level(0.07)], ["95 %", "99.9 %", "7 %"]);
         assert_eq!([percent(0.1234), percent(-0.5), percent(20.0)], ["12.3 %", "−50.0 %", "2,000.0 %"]);

@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::args::CheckArgs;
 use crate::flags::shell_quoted;
 use crate::json::known;
-use crate::render::number::{counted, percent, plain};
+use crate::render::number::{counted, exact, percent};
 use crate::render::style::{BOLD, GOOD};
 use crate::render::{self, matrix};
 use crate::stats::describe_line;
@@ -100,8 +100,8 @@ pub(crate) fn describe(mut out: impl Write, policy: &Policy) -> io::Result<()> {
     describe_line(&mut out, "decides by", &needed)?;
     let task = policy.task();
     let mut prices: Vec<String> =
-        task.routes().iter().map(|it| format!("{} {}", it.name(), plain(it.price()))).collect();
-    prices.extend(task.abstain_price().map(|price| format!("abstain {}", plain(price))));
+        task.routes().iter().map(|it| format!("{} {}", it.name(), exact(it.price()))).collect();
+    prices.extend(task.abstain_price().map(|price| format!("abstain {}", exact(price))));
     let prices = if prices.is_empty() { "none".to_owned() } else { prices.join(", ") };
     describe_line(&mut out, "loss", &format!("{}, estimator {}", task.loss(), task.chosen_estimator()))?;
     describe_line(&mut out, "prices", &prices)?;

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::args::CheckArgs;
 use crate::flags::shell_quoted;
-use crate::render::number::{percent, plain, short};
+use crate::render::number::{exact, percent, short};
 use crate::render::style::{BOLD, DIM, GOOD, WARN};
 use crate::render::{self, heading, matrix, paragraph, printable};
 use crate::{errors, json};
@@ -108,7 +108,7 @@ fn print(args: &CheckArgs, task: &Task, classes: Option<Vec<String>>) -> io::Res
         line(route_in_words(route, classes.as_deref()))?;
     }
     line(match task.abstain_price() {
-        Some(price) => format!("abstain: costs {}", plain(price)),
+        Some(price) => format!("abstain: costs {}", exact(price)),
         None => "abstain: never, since it has no price (abstain = 0.3 would give it one)".to_owned(),
     })?;
     if task.routes().is_empty() && task.abstain_price().is_none() {
@@ -143,14 +143,14 @@ fn loss_in_words(out: &mut impl Write, loss: &Loss, classes: Option<&[String]>) 
     heading(&mut *out, &format!("Loss: {}, in {}", printable(&loss.to_string()), loss.unit()))?;
     let Some(named) = classes.map(<[String]>::to_vec).or_else(|| numbered_classes(loss)) else {
         let class = loss.penalised_class().map(|(_, penalty)| {
-            format!("Wrongly answering the first class costs {}, any other error 1. ", plain(penalty))
+            format!("Wrongly answering the first class costs {}, any other error 1. ", exact(penalty))
         });
         let text = format!("{}The largest loss is {}.", class.unwrap_or_default(), short(loss.bound()));
         return paragraph(out, 2, &text);
     };
     if let Some((class, penalty)) = loss.penalised_class() {
         let class = printable(&named[class]);
-        paragraph(&mut *out, 2, &format!("Wrongly answering {class} costs {}, any other error 1.", plain(penalty)))?;
+        paragraph(&mut *out, 2, &format!("Wrongly answering {class} costs {}, any other error 1.", exact(penalty)))?;
     }
     if let Some(costs) = loss.cost_matrix(&named) {
         matrix::grid(out, &costs)?;
@@ -180,7 +180,7 @@ fn route_in_words(route: &Route, classes: Option<&[String]>) -> String {
                 Aggregate::Mean => "the shares of their labels".to_owned(),
                 Aggregate::Plurality => "the class that most of them name".to_owned(),
                 Aggregate::Laplace(smoothing) => {
-                    format!("the shares of their labels after {} of every class are added", plain(*smoothing))
+                    format!("the shares of their labels after {} of every class are added", exact(*smoothing))
                 }
                 other => format!("their {other}"),
             };
@@ -195,7 +195,7 @@ fn route_in_words(route: &Route, classes: Option<&[String]>) -> String {
         }
         _ => "an oracle that knows the label distribution (bayes)".to_owned(),
     };
-    format!("route:{}: costs {} and what the answer loses; {whom}", route.name(), plain(route.price()))
+    format!("route:{}: costs {} and what the answer loses; {whom}", route.name(), exact(route.price()))
 }
 
 fn estimator_in_words(estimator: Estimator) -> &'static str {

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use pointsman::{Limit, Policy, Router};
 
 use super::json::{Explanation, PriceChange, Priced, Query};
-use crate::render::number::{counted, decimals, fixed, level, maybe, percent, plain, short};
+use crate::render::number::{counted, decimals, exact, fixed, level, maybe, percent, plain, short};
 use crate::render::style::{self, BOLD, DIM, PLAIN};
 use crate::render::table::Grid;
 use crate::render::wrap::hanging;
@@ -199,10 +199,10 @@ fn price_change(it: &Explanation, PriceChange { price_of, now, at, to }: &PriceC
     let whose = price_of.strip_prefix("route:").unwrap_or("abstaining");
     match *price_of == it.action {
         true => {
-            format!("If the price of {whose} rises above {} (now {}), the action is {to}.", short(*at), plain(*now))
+            format!("If the price of {whose} rises above {} (now {}), the action is {to}.", short(*at), exact(*now))
         }
         false => {
-            format!("If the price of {whose} falls below {} (now {}), the action is {to}.", short(*at), plain(*now))
+            format!("If the price of {whose} falls below {} (now {}), the action is {to}.", short(*at), exact(*now))
         }
     }
 }
@@ -237,7 +237,7 @@ fn limit_change(it: &Explanation, policy: &Policy) -> Option<String> {
                 format!(
                     "Without the budget, too, {route} pays only if its price falls below {} (now {}).",
                     short(at),
-                    plain(now)
+                    exact(now)
                 )
             })
         }

@@ -15,7 +15,7 @@ use super::way::Way;
 use crate::args::PlanArgs;
 use crate::flags::{self, shell_quoted};
 use crate::input::is_stream;
-use crate::render::number::{count, counted, decimals, fixed, level, maybe, percent, plain};
+use crate::render::number::{count, counted, decimals, exact, fixed, level, maybe, percent, plain};
 use crate::render::style::{self, BOLD, DIM, PLAIN};
 use crate::render::table::Grid;
 use crate::render::{entry, next_step, paragraph};
@@ -266,7 +266,7 @@ fn advice_without_worth(found: &Plan, unit: &str, args: &PlanArgs, buying: Buyin
 fn limit_in_words(unit: &str, args: &PlanArgs, buying: Buying<'_>) -> Option<String> {
     let labels = counted(buying.most_labels()?, "label", "labels");
     Some(match args.spend {
-        Some(most) => format!("{} {unit} ({labels})", plain(most)),
+        Some(most) => format!("{} {unit} ({labels})", exact(most)),
         None => labels,
     })
 }

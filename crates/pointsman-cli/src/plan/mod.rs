@@ -24,7 +24,7 @@ use crate::certified::coarser_cells;
 use crate::json::print_with_warnings;
 use crate::output::{Kind, check_overwrite};
 use crate::progress::Progress;
-use crate::render::number::{plain, short};
+use crate::render::number::{exact, plain, short};
 use crate::render::{self, warn_all};
 use crate::{errors, input, task, words};
 
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<()> {
     if let Some(price) = args.label_price.filter(|price| *price >= task.loss().bound()) {
         render::warn(format!(
             "a label costs {}, but a wrong answer costs at most {} {}: prices are in the unit of the loss",
-            plain(price),
+            exact(price),
             short(task.loss().bound()),
             task.loss().unit()
         ));

@@ -4,12 +4,12 @@ use pointsman::CellId;
 use pointsman::certify::price_of_labels;
 
 use crate::args::PlanArgs;
-use crate::render::number::{count, plain, short};
+use crate::render::number::{count, exact, short};
 
 /// The cost of some labels with its unit, as in " cost 112.7 Brier points (11,272 × 0.01)"; empty if their price is unknown.
 pub(super) fn cost_in_words(labels: usize, args: &PlanArgs, unit: &str) -> String {
     args.label_price.map_or(String::new(), |price| {
-        let product = format!("{} × {}", count(labels), plain(price));
+        let product = format!("{} × {}", count(labels), exact(price));
         format!(" cost {} {unit} ({product})", short(price_of_labels(labels, price)))
     })
 }

@@ -7,7 +7,7 @@ use pointsman::error::printable;
 use pointsman::loss::CostMatrix;
 use pointsman::task::TaskSummary;
 
-use super::number::{count, plain};
+use super::number::{count, exact};
 use super::paragraph;
 use super::style::{BOLD, DIM, PLAIN, WARN};
 use super::table::Grid;
@@ -19,7 +19,7 @@ const MAX_SHOWN: usize = 12;
 pub(crate) fn write(mut out: impl Write, task: &TaskSummary, classes: &[String]) -> io::Result<bool> {
     if let Some((class, penalty)) = task.loss.parse().ok().and_then(|loss: Loss| loss.penalised_class()) {
         let class = printable(&classes[class]);
-        paragraph(&mut out, 0, &format!("Wrongly answering {class} costs {}, any other error 1.", plain(penalty)))?;
+        paragraph(&mut out, 0, &format!("Wrongly answering {class} costs {}, any other error 1.", exact(penalty)))?;
         return Ok(true);
     }
     let Some(matrix) = &task.cost_matrix else { return Ok(false) };
@@ -42,7 +42,7 @@ pub(crate) fn grid(out: &mut impl Write, matrix: &CostMatrix) -> io::Result<()> 
     let classes = matrix.classes.iter().take(shown);
     let mut grid = Grid::new().text("cost of").numbers(classes.map(|class| format!("if {class}")));
     for (act, row) in matrix.acts.iter().zip(&matrix.cost) {
-        let costs = row.iter().take(shown).map(|cost| (plain(*cost), PLAIN));
+        let costs = row.iter().take(shown).map(|cost| (exact(*cost), PLAIN));
         grid.row([(act.clone(), BOLD)].into_iter().chain(costs));
     }
     grid.write(&mut *out)?;

@@ -68,16 +68,20 @@ fn with_flags_whole(text: &str) -> String {
     whole
 }
 
-/// Splits a word after the characters that fit, at least one. Escape codes are not split.
+/// Splits a word after the characters that fit, at least one: behind the last `/`, `.`, `_` or `-` of them, as in paths. Escape codes and
+/// decimals are not split.
 fn split_at_width(word: &str, room: usize) -> (&str, &str) {
-    let (mut used, mut escaped) = (0, false);
+    let (mut used, mut escaped, mut behind_sign) = (0, false, None);
     for (place, c) in word.char_indices() {
+        if word[..place].ends_with(['/', '.', '_', '-']) && !c.is_ascii_digit() {
+            behind_sign = Some(place);
+        }
         if c == '\u{1b}' {
             escaped = true;
         }
         let wide = if escaped { 0 } else { c.width().unwrap_or(0) };
         if used > 0 && used + wide > room {
-            return word.split_at(place);
+            return word.split_at(behind_sign.unwrap_or(place));
         }
         used += wide;
         escaped &= c != 'm';
@@ -179,6 +183,8 @@ mod tests {
         assert_eq!(lines("see --traffic N or more", 13, 13), ["see", "--traffic N", "or more"]);
         assert_eq!(lines("ab 猫猫猫猫 c", 5, 5), ["ab", "猫猫", "猫猫", "c"]);
         assert_eq!(lines("x abcdefghij", 4, 4), ["x", "abcd", "efgh", "ij"]);
+        assert_eq!(lines("tasks/cheap.toml", 8, 8), ["tasks/", "cheap.", "toml"]);
+        assert_eq!(lines("tasks/v1.25", 10, 10), ["tasks/", "v1.25"]);
         let green = "\u{1b}[32mgreen\u{1b}[0m";
         assert_eq!(lines(&format!("{green} {green}"), 11, 11), [format!("{green} {green}")]);
     }

@@ -9,10 +9,10 @@ use pointsman::partition::SPARSE_BELOW_ROWS;
 use pointsman::policy::{AssumedPanel, Promise};
 use pointsman::task::{Named, Route};
 use pointsman::{CellId, Limit, Oracle, Policy, Router, Table, Task};
+use pointsman_report::{perfect_oracles_in_words, route_flag};
 
 use super::{identified_interval, with_error};
-use crate::flags::shell_quoted_text;
-use crate::render::number::{counted, fixed, percent, plain, short};
+use crate::render::number::{counted, exact, fixed, percent, plain, short};
 use crate::render::paragraph;
 use crate::render::style::{self, DIM};
 
@@ -76,25 +76,6 @@ pub(crate) fn assumed_panels(policy: &Policy) -> Vec<String> {
     policy.assumed_panels().into_iter().map(said).collect()
 }
 
-/// The routes whose oracle is assumed to be perfect, and how to write an annotator instead; `None` if there are none.
-fn perfect_oracles(task: &Task) -> Option<String> {
-    let perfect: Vec<_> = task.routes().iter().filter(|route| *route.oracle() == Oracle::Bayes).collect();
-    let first = perfect.first()?;
-    let names: Vec<&str> = perfect.iter().map(|route| route.name()).collect();
-    let are = if names.len() == 1 { "is" } else { "are" };
-    let flag = route_flag(first, "panel:m=1");
-    Some(format!(
-        "{} {are} taken to know the label distribution; for one annotator write --route {flag}",
-        names.join(", ")
-    ))
-}
-
-/// A route as one would type it, with another kind of oracle.
-fn route_flag(route: &Route, kind: &str) -> String {
-    let price = if route.price() < 1e9 { route.price().to_string() } else { format!("{:e}", route.price()) };
-    shell_quoted_text(&format!("{}={price},{kind}", route.name()))
-}
-
 /// A warning per route that is assumed to be perfect although these rows have its oracle's answers.
 pub(crate) fn unused_answers(task: &Task, rows: &Table) -> Vec<String> {
     let has_answers = |route: &&Route| rows.oracles().any(|(name, _)| name == route.name());
@@ -112,7 +93,7 @@ pub(crate) fn unused_answers(task: &Task, rows: &Table) -> Vec<String> {
 
 /// Prints which routes have an oracle that is assumed to be perfect, if any have.
 pub(crate) fn print_perfect_oracles(out: impl io::Write, task: &Task) -> io::Result<()> {
-    perfect_oracles(task).map_or(Ok(()), |text| paragraph(out, 2, &format!("{DIM}{text}{DIM:#}")))
+    perfect_oracles_in_words(task).map_or(Ok(()), |text| paragraph(out, 2, &format!("{DIM}{text}{DIM:#}")))
 }
 
 /// By which prices of routing margins, certainty and regret are found under a limit, as the end of a sentence; `None` if they are those of
@@ -235,7 +216,7 @@ pub(crate) fn overpriced(task: &Task) -> Vec<String> {
     let sentence = |(action, price): (String, f64)| {
         format!(
             "{action} costs {}, but a wrong answer costs at most {} {}: it is never worth its price; prices are in the unit of the loss",
-            plain(price),
+            exact(price),
             short(task.loss().bound()),
             task.loss().unit()
         )

@@ -130,7 +130,7 @@ fn page_shows_the_terminals_numbers_and_names_the_limit() {
         let (money, prices) = (displayed("money"), displayed("task"));
         let close = |shown: f64, value: &Value, what: &str| {
             let value = value.as_f64().unwrap();
-            assert!((shown - value).abs() <= 1e-3 * value.max(0.1), "{task}: {what} is {value}, in {money:?}");
+            assert!((shown - value).abs() <= (1e-3 * value).max(5.1e-4), "{task}: {what} is {value}, in {money:?}");
         };
         let costs = &printed["corrected_cost"];
         close(number_after(&money, "cost per query"), &costs["router"], "router");
@@ -290,7 +290,7 @@ fn slider_of_a_route_gives_the_task_with_that_price() {
             let printed = evaluate_to_json(folder.path(), &format!("{} {limit}", others.join(" ")));
             let money = seen["never"][left_out]["money"].as_str().unwrap();
             let cost = printed["corrected_cost"]["router"].as_f64().unwrap();
-            assert!((number_after(money, "cost per query") - cost).abs() < 1e-4, "{limit}: {cost} in {money}");
+            assert!((number_after(money, "cost per query") - cost).abs() < 5.1e-4, "{limit}: {cost} in {money}");
             for (name, share) in printed["shares"].as_object().unwrap() {
                 let chip = match name.strip_prefix("route:") {
                     Some(route) => format!("routed to {route},"),
@@ -302,6 +302,54 @@ fn slider_of_a_route_gives_the_task_with_that_price() {
                 assert!((shown - share.as_f64().unwrap()).abs() < 6e-4, "{limit}: {name} is {share}, in {found}");
             }
         }
+    }
+}
+
+/// The numbers of each table, column by column, and a price that was moved.
+const ACCOUNTANT: &str = r##"<script>
+addEventListener("load", () => {
+  const $ = (id) => document.getElementById(id), texts = (nodes) => [...nodes].map((node) => node.textContent);
+  const columns = ["irreducible", "reducible", "predict", "route"].map((name) => {
+    const place = [...$("cells").querySelectorAll("th")].findIndex((th) => th.classList.contains(name));
+    return [...$("cells").querySelectorAll("tbody tr")].map((row) => row.children[place].textContent);
+  });
+  const start = { columns: columns.concat([texts(document.querySelectorAll("#costs td.value")), texts(document.querySelectorAll("#gains td.value"))]),
+    abstain: $("abstain-out").textContent, matrix: document.querySelector(".cost-matrix").textContent, task: $("task").textContent, shares: $("shares-line").textContent };
+  $("abstain").value = $("abstain").max - 1;
+  $("abstain").dispatchEvent(new Event("input", { bubbles: true }));
+  const command = document.querySelector(".advice pre");
+  const result = document.createElement("pre");
+  result.id = "result";
+  result.textContent = JSON.stringify({ start, moved: $("abstain-out").textContent, command: command && command.textContent });
+  document.body.append(result);
+});
+</script></body>"##;
+
+/// Thousands are separated and the numbers of a column have equal decimals; commands have numbers that programs read.
+#[test]
+fn page_writes_numbers_as_the_terminal_does() {
+    let Some(browser) = browser() else { return };
+    let folder = TempDir::new().unwrap();
+    line(folder.path(), "demo -o . --rows 2000").ok();
+    let task = "[loss]\nacts = [\"ship\", \"hold\"]\ncost = [[0, 30000], [10000, 0]]\n[[route]]\nname = \"expert\"\ncost = 1500\n";
+    fs::write(folder.path().join("money.toml"), format!("abstain = 2500\n{task}")).unwrap();
+    let terminal =
+        line(folder.path(), "evaluate router.safetensors heldout.csv --task money.toml -o report").ok().stdout;
+    assert!(terminal.contains("30,000") && !terminal.contains("30000"), "{terminal}");
+    let page = fs::read_to_string(folder.path().join("report/report.html")).unwrap();
+    let seen = text_after(&browser, folder.path(), &page.replace("</body>", ACCOUNTANT));
+    let start = &seen["start"];
+    for column in start["columns"].as_array().unwrap() {
+        let decimals = |value: &Value| value.as_str().unwrap().split_once('.').map_or(0, |(_, digits)| digits.len());
+        let known: Vec<&Value> = column.as_array().unwrap().iter().filter(|value| *value != "–").collect();
+        assert!(known.iter().all(|value| decimals(value) == decimals(known[0])), "{column}");
+    }
+    assert!(start["abstain"].as_str().unwrap().starts_with("2,500 "), "{seen}");
+    assert!(start["matrix"].as_str().unwrap().contains("30,000"), "{seen}");
+    assert!(start["task"].as_str().unwrap().contains("expert: 1,500; abstaining: 2,500"), "{seen}");
+    if let Some(command) = seen["command"].as_str().filter(|command| command.starts_with("pointsman decide ")) {
+        let abstain = command.split("--abstain ").nth(1).unwrap().split(' ').next().unwrap();
+        assert!(abstain.parse::<f64>().is_ok(), "{command}");
     }
 }
 

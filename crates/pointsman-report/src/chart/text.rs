@@ -48,10 +48,13 @@ pub fn number(x: f64, digits: usize) -> String {
     if !x.is_finite() {
         return "–".into();
     }
-    let rounded: f64 = format!("{:.*e}", digits.saturating_sub(1), x).parse().unwrap_or(x);
+    // No digit before the decimal point is rounded away.
+    let rounded: f64 = match x.abs() < 10_f64.powi(digits as i32) {
+        true => format!("{:.*e}", digits.saturating_sub(1), x).parse().unwrap_or(x),
+        false => x.round(),
+    };
     // Turns −0 into 0.
-    let rounded = rounded + 0.0;
-    if rounded.abs() < 1e15 { rounded.to_string() } else { format!("{rounded:e}") }
+    pointsman::number::exact(rounded + 0.0)
 }
 
 #[cfg(test)]
@@ -75,6 +78,6 @@ mod tests {
     #[test]
     fn numbers_have_no_trailing_zeros() {
         assert_eq!((number(0.123_456, 3), number(40.0, 3), number(-0.0, 3)), ("0.123".into(), "40".into(), "0".into()));
-        assert_eq!(number(f64::NAN, 3), "–");
+        assert_eq!((number(-30_012.0, 4), number(f64::NAN, 3)), ("−30,012".into(), "–".into()));
     }
 }

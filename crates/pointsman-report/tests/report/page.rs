@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use pointsman::diagnose::diagnose;
 use pointsman::diagnose::diagnose_annotated;
 use pointsman::evaluate::{ranking_name, rule_name};
-use pointsman::{Diagnosis, Loss, Partition, Task};
+use pointsman::{Diagnosis, Loss, Oracle, Partition, Task};
 use pointsman_report::{DiagnosisReport, FIGURES, NextStep, diagnosis_html, html};
 use serde_json::Value;
 
@@ -119,6 +119,19 @@ fn cost_matrix_has_a_short_name() {
     let parsed: Value = serde_json::from_str(data(&page)).unwrap();
     assert_eq!(parsed["names"]["losses"][0], "cost matrix");
     assert!(page.contains("second line of support") && report.task_line().starts_with("Loss cost matrix in "));
+}
+
+#[test]
+fn page_names_the_actions_of_the_task_and_perfect_oracles() {
+    let task = Task::new(Loss::brier()).route("expert", Oracle::bayes(), 0.05).unwrap();
+    let task = task.route("it's dear", Oracle::bayes(), 10.0).unwrap();
+    let report = report_of(&["no", "yes"], 5, &task);
+    let shares = report.shares_line();
+    assert!(shares.ends_with("routed to expert, 0.0 % routed to it's dear") && !shares.contains("abstain"), "{shares}");
+    let remark = "expert, it&#39;s dear are taken to know the label distribution; for one annotator write --route expert=0.05,panel:m=1.";
+    assert!(html(&report).unwrap().contains(remark));
+    let measured = Task::new(Loss::brier()).route("gpt", Oracle::measured(), 0.01).unwrap();
+    assert_eq!(report_of(&["no", "yes"], 5, &measured).perfect_oracles, None);
 }
 
 /// A diagnosis shared by the tests, since it is slow.

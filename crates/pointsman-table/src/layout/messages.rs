@@ -37,10 +37,12 @@ impl Finder<'_> {
         ))
     }
 
-    /// What to do if the whole header was read as one column because it has another delimiter.
+    /// What to do if the header has another delimiter: it was read as one column, or split at the commas of a name.
     pub(super) fn delimiter_hint(&self) -> Option<String> {
-        let [only] = self.fields else { return None };
-        let (_, name, typed) = DELIMITERS.into_iter().find(|(delimiter, ..)| only.name.contains(*delimiter))?;
+        let count =
+            |delimiter: char| self.fields.iter().map(|field| field.name.matches(delimiter).count()).sum::<usize>();
+        let (_, name, typed) =
+            DELIMITERS.into_iter().find(|(delimiter, ..)| count(*delimiter) >= self.fields.len().max(1))?;
         Some(format!(
             "separate the columns by commas, or name {name} as the delimiter: --delimiter '{typed}', in Python delimiter='{typed}'"
         ))

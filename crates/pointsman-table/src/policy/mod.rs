@@ -33,7 +33,8 @@ use crate::atomic::{output_name, write_atomically};
 use crate::error::{ContentError, Error, Parsed, Result, input_name};
 use crate::router::reader::Reader;
 use crate::router::{
-    Header, KEY_OF_POLICIES, Sealed, Source, Tensors, hexadecimal, kind_of, read_router, seal, unseal,
+    Header, KEY_OF_POLICIES, Sealed, Source, Tensors, begins_like_policy, hexadecimal, kind_of, read_router, seal,
+    unseal,
 };
 use crate::router_bytes;
 use crate::task::parse_task;
@@ -115,9 +116,10 @@ pub fn parse_router_or_policy(bytes: &[u8]) -> std::result::Result<RouterOrPolic
 }
 
 fn read_router_or_policy(source: &Source<'_>) -> std::result::Result<RouterOrPolicy, ContentError> {
-    match kind_of(source) {
-        Some((KEY_OF_POLICIES, _)) => unseal(source, read).map(|policy| RouterOrPolicy::Policy(Box::new(policy))),
-        _ => read_router(source).map(RouterOrPolicy::Router),
+    let is_policy = kind_of(source).map_or_else(|| begins_like_policy(source), |(key, _)| key == KEY_OF_POLICIES);
+    match is_policy {
+        true => unseal(source, read).map(|policy| RouterOrPolicy::Policy(Box::new(policy))),
+        false => read_router(source).map(RouterOrPolicy::Router),
     }
 }
 

@@ -54,7 +54,7 @@ use pointsman::{Partition, Router, Table};
 use serde::{Deserialize, Serialize};
 
 use self::sealed::version_of;
-pub(crate) use self::sealed::{KEY_OF_POLICIES, Sealed, hexadecimal, kind_of, seal, unseal};
+pub(crate) use self::sealed::{KEY_OF_POLICIES, Sealed, begins_like_policy, hexadecimal, kind_of, seal, unseal};
 pub(crate) use self::source::Source;
 pub(crate) use self::tensors::Tensors;
 use crate::atomic::{output_name, write_atomically};

@@ -54,6 +54,16 @@ pub(crate) fn kind_of(source: &Source<'_>) -> Option<(&'static str, &'static str
     KINDS.into_iter().find(|(key, _)| keys.contains_key(*key))
 }
 
+/// Whether the bytes begin like a policy's, whatever follows: a file cut short has no header that can be read.
+pub(crate) fn begins_like_policy(source: &Source<'_>) -> bool {
+    /// The length of the header, and JSON around the first metadata key.
+    const START_BYTES: usize = 64;
+    let mut buffer = Vec::new();
+    let start = source.bytes(0..START_BYTES.min(source.len()), &mut buffer).unwrap_or_default();
+    let key = format!("\"{KEY_OF_POLICIES}\"");
+    start.windows(key.len()).any(|bytes| bytes == key.as_bytes())
+}
+
 /// What the headers of all versions have in common.
 #[derive(Debug, Deserialize)]
 struct AnyHeader {

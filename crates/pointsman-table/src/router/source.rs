@@ -43,7 +43,7 @@ impl<'a> Source<'a> {
         Ok(Source::Memory(Cow::Owned(read_all(path)?)))
     }
 
-    fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         match self {
             Self::Memory(bytes) => bytes.len(),
             Self::File(_, length) => *length,

@@ -340,14 +340,53 @@ fn text_that_is_not_a_table_is_refused() {
 
 #[test]
 fn unclosed_quote_is_reported_at_the_row_that_opens_it() {
-    csv("prob_a,prob_b\n\"1,0\n1,0\n", &["row 1 (line 2)", "quote that opens here is never closed"]);
-    csv("prob_a,prob_b,id\n1,0,x\n1,0,\"y\n1,0,z", &["row 2 (line 3)", "never closed"]);
-    csv("prob_a,prob_b,id\r\n1,0,x\r\n1,0,\"y\r\n", &["row 2 (line 3)", "never closed"]);
+    csv("prob_a,prob_b\n\"1,0\n1,0\n", &["row 1 (line 2), column prob_a", "the quote before \"1,0\" is never closed"]);
+    csv("prob_a,prob_b,id\n1,0,x\n1,0,\"y\n1,0,z", &["row 2 (line 3), column id", "\"y\" is never closed"]);
+    csv("prob_a,prob_b,id\r\n1,0,x\r\n1,0,\"y\r\n", &["row 2 (line 3), column id", "never closed"]);
     csv("\"prob_a,prob_b\n1,0\n", &["header", "never closed"]);
     // A quote may hold line ends, also at the end of the file.
     let folder = Folder::new();
     let table = read(folder.file("quoted.csv", "prob_a,prob_b,id\n1,0,\"x\n\"\n1,0,\"y\n\"")).unwrap();
     assert_eq!(table.rows(), 2);
+}
+
+#[test]
+fn quote_that_swallows_rows_up_to_a_later_quote_is_refused() {
+    let place = ["row 2 (line 3), column text", "the quote before \"two, 1,0\" is closed only on line 5"];
+    for later in ["\"four\"", "\"\"\"four\"\"\"", "\"four, five\""] {
+        csv(&*format!("text,prob_a,prob_b\none,1,0\n\"two, 1,0\nthree,1,0\n{later},1,0\n"), &place);
+    }
+    // The same number of values, and the quote closes where a value may end: the lines are rows.
+    let rows = "text,prob_a,prob_b,id\none,1,0,a\n\"two,1,0,b\nthree,1,0,c\n27\",0.5,0.5,d\n";
+    csv(rows, &["row 2 (line 3), column text", "\"two,1,0,b\" is closed only on line 5"]);
+    csv("\"prob_a,prob_b\n1,0\n\"x\",0\n", &["header", "closed only on line 3"]);
+    // A record longer than the reader's buffer.
+    let many = format!("text,prob_a,prob_b\n\"one,1,0\n{}\"two\",1,0\n", "x,1,0\n".repeat(5_000));
+    csv(many, &["row 1 (line 2), column text", "\"one,1,0\" is closed only on line 5003"]);
+}
+
+#[test]
+fn quoted_text_of_several_lines_is_read() {
+    let texts = [
+        "a, b, c\nd, e",
+        "\n",
+        "id,prob_a,prob_b\nx,1,0",
+        "said \"\"no\"\"\n\"\"yes\"\", again",
+        "\"\"\n\"\"",
+        "a\r\nb\r\n",
+        "1,0\n1,0",
+    ];
+    let long = "line, of text\n".repeat(5_000);
+    let folder = Folder::new();
+    for text in texts.into_iter().chain([&*long]) {
+        for (name, rows) in [
+            ("first.csv", format!("\u{feff}text,prob_a,prob_b\n\"{text}\",1,0\n\n\"{text}\",1,0\nx,1,0\n")),
+            ("last.csv", format!("prob_a,prob_b,text\r\n1,0,\"{text}\"\r\n1,0,\"{text}\"\r\n1,0,x")),
+        ] {
+            let table = read(folder.file(name, rows)).unwrap_or_else(|error| panic!("{text:?} in {name}: {error}"));
+            assert_eq!(table.rows(), 3, "{text:?} in {name}");
+        }
+    }
 }
 
 #[test]

@@ -377,6 +377,9 @@ fn delimiter_can_be_given() {
     }
     let error = read(&folder.file("b.csv", sample.text(';')), None).unwrap_err().to_string();
     assert!(error.contains("--delimiter ';'"), "{error}");
+    // A comma in a name divides the header.
+    let error = read(&folder.file("i.csv", "prob_a|prob_b|c, d\n1|0|x\n"), None).unwrap_err().to_string();
+    assert!(error.contains("--delimiter '|'"), "{error}");
     let error = read(&folder.file("a.npz", sample.npz(Precision::Double)), Some(";")).unwrap_err().to_string();
     assert!(error.contains("a.npz: is read as npz, which has no delimiter"), "{error}");
     for text in ["", "x", ";;", "3", "\"", "\n", ".", "é"] {

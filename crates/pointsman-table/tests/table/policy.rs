@@ -5,8 +5,8 @@ use std::fs;
 use pointsman::oracle::Aggregate;
 use pointsman::{Estimator, Loss, Oracle, Policy, Router, Task};
 use pointsman_table::{
-    RouterOrPolicy, load_policy, load_router_or_policy, parse_policy, parse_router, parse_task, policy_bytes,
-    router_bytes, save_policy, task_text,
+    RouterOrPolicy, load_policy, load_router_or_policy, parse_policy, parse_router, parse_router_or_policy, parse_task,
+    policy_bytes, router_bytes, save_policy, task_text,
 };
 use safetensors::tensor::SafeTensors;
 use serde_json::Value;
@@ -124,6 +124,10 @@ fn policy_files_cut_short_or_made_longer_are_refused() {
     let bytes = policy_bytes(&policy("forest:5")).unwrap();
     for length in (0..bytes.len()).step_by(997) {
         assert!(parse_policy(&bytes[..length]).is_err(), "{length} of {} bytes", bytes.len());
+    }
+    for length in [100, bytes.len() - 1] {
+        let error = parse_router_or_policy(&bytes[..length]).unwrap_err().to_string();
+        assert!(error.contains("not a policy file") && error.contains("compile the router again"), "{length}: {error}");
     }
     assert!(parse_policy(&[bytes.as_slice(), b"more"].concat()).is_err());
 }
