@@ -10,12 +10,13 @@ import json
 import math
 import os
 import pathlib
+import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BOOK = ROOT / "docs" / "src"
 FOREST, CELLS = "forest:200", "top-class:10"
-NAMES = {"pointsman": "Pointsman", "numpy_in_blocks": "numpy in blocks", "crowd_kit": "crowd-kit"}
+NAMES = {"pointsman": "Pointsman", "total uncertainty": "confidence threshold", "numpy_in_blocks": "numpy in blocks", "crowd_kit": "crowd-kit"}
 INTRODUCTION = """# The race
 
 `make bench` runs Pointsman's Python package and the libraries people would use instead on the same arrays, in one process, one core each unless said, taking turns; figures are
@@ -82,8 +83,9 @@ def gain(rows, resamples):
     peers = [method for method in methods if method not in (FOREST, CELLS)]
     defaults = [peer for peer in peers if "regularised" not in peer]
     text = ["## Quality", "", "Routing gain on held-out rows of four data sets: 0 is a random order, 1 the best possible one."]
-    text += ["Boosters are regressions of the reducible loss, trained anew for each loss; the router is calibrated once per data set.", ""]
-    text += ["| data | loss | " + " | ".join(methods) + " |", "|---|---|" + "---|" * len(methods)]
+    text += ["Boosters are regressions of the reducible loss, trained anew for each loss; the router is calibrated once per data set. The confidence threshold ranks by the "
+        "expected loss of the prediction itself.", ""]
+    text += ["| data | loss | " + " | ".join(map(name, methods)) + " |", "|---|---|" + "---|" * len(methods)]
     for row in rows:
         best = max(row["gain"].values())
         cells = [f"**{value:.3f}**" if value == best else f"{value:.3f}" for value in row["gain"].values()]
@@ -95,7 +97,7 @@ def gain(rows, resamples):
             f"as every peer with default settings on {leads(rows, ours, defaults)}."
         )
     behind = [
-        f"{row['data']}, {row['loss']}: {peer} by {row['gain'][peer] - row['gain'][FOREST]:.3f}"
+        f"{row['data']}, {row['loss']}: {name(peer)} by {row['gain'][peer] - row['gain'][FOREST]:.3f}"
         for row in rows
         for peer, error in row["standard_error_of_lead"].items()
         if row["gain"][peer] - row["gain"][FOREST] > 2 * error
@@ -117,7 +119,7 @@ def conformal(rows):
         "MAPIE makes sets of labels that hold the label with a chosen confidence, and abstains where the set is not a single label. Beside it: the mean loss of "
         "the rows answered if as many rows are left out by what Pointsman expects them to cost. Less is better."
     )
-    text += ["", "| data | loss | sets, confidence | abstained | MAPIE | " + f"{CELLS} | {FOREST} | total uncertainty |", "|---" * 8 + "|"]
+    text += ["", "| data | loss | sets, confidence | abstained | MAPIE | " + f"{CELLS} | {FOREST} | {name('total uncertainty')} |", "|---" * 8 + "|"]
     for row in rows:
         cost = row["cost_of_answers"]
         theirs = cost[f"MAPIE {row['score']}"]
@@ -133,15 +135,39 @@ def conformal(rows):
     return [*text, ""]
 
 
+def quantity(text):
+    """A number with a unit or without, in seconds or bytes, and its unit."""
+    number, unit = re.match(r"([\d,.]+)\s*(\S*)", text).groups()
+    return float(number.replace(",", "")) * {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "GB": 1e9}.get(unit, 1), unit
+
+
+def judged(line):
+    """The verdict of a line of the library, with whether its bar is met."""
+    found = re.search(r"bar: ([^);]+)", line["verdict"])
+    if not found:
+        return line["verdict"]
+    bars = [quantity(part) for part in found[1].split(", ")]
+    if bars[0][1]:
+        met = all(quantity(own)[0] <= most for own, (most, _) in zip(line["subject"].split(", "), bars))
+    else:
+        ratio, limit = quantity(line["verdict"])[0], bars[0][0]
+        met = ratio >= limit if re.search("speed|faster", line["verdict"]) else ratio <= limit
+    return line["verdict"].replace(found[0], f"{found[0]}: {'met' if met else '**not met**'}")
+
+
+def with_commas(text):
+    return re.sub(r"\b\d{5,}\b", lambda number: f"{int(number[0]):,}", text)
+
+
 def core():
     """The Rust library's own table, if it was measured."""
     path = ROOT / "bench" / "results" / "core.json"
     if not path.is_file():
         return []
     text = ["## The library alone", "", "In Rust, on two cores unless said; each line against a peer in the same run, or a bare pass over the same memory.", ""]
-    text += ["| what / peer | Pointsman | peer | |", "|---|---|---|---|"]
+    text += ["| what / peer | Pointsman | peer | bar |", "|---|---|---|---|"]
     lines = json.loads(path.read_text())
-    return [*text, *(f"| {line['what']} | {line['subject']} | {line['peer']} | {line['verdict']} |" for line in lines), ""]
+    return [*text, *(f"| {with_commas(line['what'])} | {line['subject']} | {line['peer']} | {judged(line)} |" for line in lines), ""]
 
 
 def page(results):
@@ -214,7 +240,7 @@ def gain_figure(rows):
     at = lambda value: left + (value - low) / (0.9 - low) * (right - left)  # noqa: E731
     for i, (method, colour) in enumerate(COLOURS.items()):
         drawing.dot(20 + 195 * i, 12, colour)
-        drawing.word(30 + 195 * i, 16, method)
+        drawing.word(30 + 195 * i, 16, name(method))
     for tenth in range(round(low * 10), 10):
         drawing.line(at(tenth / 10), top - 4, at(tenth / 10), top + step * len(rows), "#444444" if tenth == 0 else "#dddddd")
         drawing.word(at(tenth / 10), top - 8, f"{tenth / 10:.1f}", "middle", 11)

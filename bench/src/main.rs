@@ -144,7 +144,7 @@ fn compile(
             },
         )?;
         lines.add(
-            format!("compile {loss} from 10,000 × 10 / one logarithm an entry"),
+            format!("compile {loss} from 10,000 × 10 / one logarithm per entry"),
             format!("{:.2} ms", subject * 1e3),
             format!("{:.2} ms", peer * 1e3),
             "bar: 5 ms".into(),

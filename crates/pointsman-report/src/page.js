@@ -195,8 +195,8 @@
     if (g.routes.every((route) => route.prices[state.route] === null)) return "No route is allowed at these prices: the limit has no effect.";
     if (price === null) return "The target loss of " + num(target) + " cannot be reached at these prices.";
     if (budget !== undefined && price === 0) return "Budget: at most " + pct(budget) + " of traffic like the calibration rows is routed; the prices need not change.";
-    return budget !== undefined ? "Budget: at most " + pct(budget) + " of traffic like the calibration rows is routed, as if routing cost " + num(price) + " more; that is not paid."
-      : "Target: the least routing that keeps the expected loss at " + num(target) + ", as if every route cost " + num(price) + "; its own price is paid.";
+    return budget !== undefined ? "Budget: at most " + pct(budget) + " of traffic like the calibration rows is routed; the limit acts like a surcharge of " + num(price) + " per routed query, which is not part of the cost."
+      : "Target: the least routing that keeps the expected loss at " + num(target) + ". Queries are routed as if every route cost " + num(price) + "; the costs have each route’s own price.";
   }
 
   // The next command at the prices of the sliders. Null if flags cannot express them: under another loss, or if a task file has a route or
@@ -436,7 +436,7 @@
     const saving = data.best_threshold_cost === null ? null : data.savings["best-threshold"].standard_error;
     $("facts").textContent = rowsAndCells + (!atOwn() ? " Standard errors are known at the prices of the report only."
       : " Standard error of Pointsman’s cost: " + num(unidentified.includes("router") ? null : errors.router, 2)
-        + (saving === null ? "" : "; of what it saves against the " + NAMES.rules["best-threshold"] + ", whose cost is halfway between thresholds chosen on these rows and on others: " + num(saving, 2)) + ".");
+        + (saving === null ? "" : "; of what it saves against the " + NAMES.rules["best-threshold"] + ", whose cost is the mean of two: with thresholds chosen on the same rows (too low) and on other rows (too high): " + num(saving, 2)) + ".");
   }
   function move(route, value) { state.moved = route; state.route = value; prices(); }
   function reset() { state.moved = -1; [state.route, state.abstain] = loss().grid.own; }

@@ -38,7 +38,9 @@ pub fn caps_in_words(caps: &[EvaluatedCap], capped: Option<&CostOfCaps>, is_iden
     let of_cap = |cap: &EvaluatedCap| {
         let [most, wanted, granted] = [cap.most, cap.wanted, cap.granted].map(|n| count(n as usize));
         let name = label(&cap.route, MAX_NAME_CHARS);
-        format!("Cap on {name}: {most} of these rows at most; {wanted} want it, {granted} get it.")
+        format!(
+            "Cap on {name}: at most {most} of these rows; routed there: {wanted} without the cap, {granted} with it."
+        )
     };
     let cost = |capped: &CostOfCaps| {
         let rows = counted(capped.moved, "row takes", "rows take");
@@ -354,10 +356,10 @@ impl Report {
     pub fn ignored_limits_line(&self) -> Option<String> {
         let limits = [(self.evaluation.task.is_limited(), "limit"), (self.evaluation.capped.is_some(), "cap")];
         let limits: Vec<&str> = limits.into_iter().filter(|(ignored, _)| *ignored).map(|(_, name)| name).collect();
-        let price = if limits.len() == 1 { "its price" } else { "their price" };
+        let them = if limits.len() == 1 { "it" } else { "them" };
         (!limits.is_empty()).then(|| {
             format!(
-                "Always routing and the best in hindsight ignore the {}: part of the regret is {price}.",
+                "Always routing and the best in hindsight ignore the {}, so part of the regret is the cost of keeping {them}.",
                 limits.join(" and the ")
             )
         })
@@ -375,13 +377,13 @@ impl Report {
                 percent(share)
             ),
             (Some(share), _) => format!(
-                "Budget: at most {} of traffic like the calibration rows is routed, as if routing cost {surcharge} more; that \
-                 is not paid.",
+                "Budget: at most {} of traffic like the calibration rows is routed; the limit acts like a surcharge of {surcharge} per \
+                 routed query, which is not part of the cost.",
                 percent(share)
             ),
             (_, Some(loss)) => format!(
-                "Target: the least routing that keeps the expected loss at {}, as if every route cost {surcharge}; its own price \
-                 is paid. {}",
+                "Target: the least routing that keeps the expected loss at {}. Queries are routed as if every route cost {surcharge}; \
+                 the costs have each route’s own price. {}",
                 number(loss, 4),
                 self.loss_line().unwrap_or_default()
             ),

@@ -95,12 +95,15 @@ pub(super) fn describe(
         let CapUse { most, wanted, granted, .. } = *cap;
         let n = |n: u64| count(n as usize);
         let further = if saving > 0.0 {
-            format!(" One more query there would save up to {}, by the estimates that decide.", short(saving))
+            format!(
+                " One more query there would save up to {}, by the estimates that chose the actions.",
+                short(saving)
+            )
         } else {
             String::new()
         };
         let text = format!(
-            "Cap on {name}: {} of these queries at most; {} want it, {} get it.{further}",
+            "Cap on {name}: at most {} of these queries; routed there: {} without the cap, {} with it.{further}",
             n(most),
             n(wanted),
             n(granted)
@@ -117,7 +120,7 @@ pub(super) fn describe(
         // Caps move no calibration rows that could correct them.
         None => {
             let open = identified_interval(capped.cost, 0.0, capped.identified);
-            (short(capped.cost) + &open, ", by the estimates that decide, which may overstate it")
+            (short(capped.cost) + &open, ", by the estimates that chose the actions, which may overstate it")
         }
     };
     // Held-out rows may say that it costs less than nothing.

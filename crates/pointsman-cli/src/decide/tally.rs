@@ -70,7 +70,7 @@ fn write_expected_cost(out: &mut impl Write, summary: &TallySummary, policy: &Po
             let open = words::identified_interval(router, error, summary.identified);
             let router = words::with_error(router, error);
             // Held-out rows correct the estimates that decide; a policy file has none.
-            let basis = if policy.router().is_none() { ", by the estimates that decide," } else { "" };
+            let basis = if policy.router().is_none() { ", by the estimates that chose the actions," } else { "" };
             let text = format!("expected cost per query{basis} {BOLD}{router}{BOLD:#} {unit}{open}; {always}");
             paragraph(&mut *out, 0, &text)?;
             if policy.router().is_none() {
@@ -79,12 +79,14 @@ fn write_expected_cost(out: &mut impl Write, summary: &TallySummary, policy: &Po
             }
             if summary.standard_error.is_some_and(|error| error > 0.0) {
                 let corrected = match policy.router() {
-                    Some(_) => "; held-out rows correct this cost, but not those of single queries",
+                    Some(_) => {
+                        " This mean is corrected on held-out calibration rows; the expected costs of single queries are not."
+                    }
                     None => "",
                 };
                 let text = format!(
-                    "± is the standard error of the estimates, for traffic like the calibration rows; what these queries will cost varies \
-                     more, the fewer they are{corrected}"
+                    "± is the standard error of the estimate for traffic like the calibration rows. The actual cost of a small number of queries \
+                     varies more.{corrected}"
                 );
                 paragraph(&mut *out, 0, &format!("{DIM}{text}{DIM:#}"))?;
             }
@@ -115,6 +117,8 @@ fn corrected_cost_in_words(policy: &Policy, summary: &TallySummary) -> String {
             "corrected on calibration rows left out, for traffic like them: {}",
             words::with_error(promise.cost, promise.standard_error)
         ),
-        None => "not corrected on rows left out, which needs the router in the place of the policy file".to_owned(),
+        None => {
+            "not corrected on calibration rows left out: that needs the router instead of the policy file".to_owned()
+        }
     }
 }

@@ -130,7 +130,7 @@ fn cost_grid(report: &Report, digits: usize) -> Grid {
             (rule_name("best-threshold"), PLAIN),
             (fixed(threshold.cost, digits), PLAIN),
             (maybe(threshold.cost_standard_error, digits), DIM),
-            ("halfway between thresholds chosen on these rows and on others".to_owned(), DIM),
+            ("mean of two costs: chosen on these rows (too low), on others (too high)".to_owned(), DIM),
         ]);
     }
     let has_both = !evaluation.task.routes.is_empty() && evaluation.task.abstain.is_some();
@@ -253,11 +253,15 @@ fn print_calibration_error(out: &mut impl Write, error: &CalibrationError, repor
         grid.row([(name.to_owned(), PLAIN), (fixed(value, digits), PLAIN), (remark, DIM)]);
     };
     line("W1", error.raw, format!("mean over cells, covering {} of the rows", percent(error.covered)));
-    line("floor", error.floor, "what chance alone gives with this number of rows".into());
+    line("floor", error.floor, "mean W1 under chance alone, with this number of rows".into());
     // No p-value of n random splits is smaller than 1/(n + 1), however rare such distances are.
     let is_smallest = error.p_value <= 1.0 / (DEFAULT_SPLITS as f64 + 1.0);
-    let often = format!("{}{}", if is_smallest { "at most " } else { "" }, percent(error.p_value));
-    line("debiased", error.debiased, format!("what is beyond chance, which alone gives as much in {often} of tables"));
+    let p_value = format!("{}{}", if is_smallest { "at most " } else { "" }, fixed(error.p_value, 3));
+    line(
+        "debiased",
+        error.debiased,
+        format!("W1 beyond chance; p-value {p_value}, the probability of such a W1 under chance alone"),
+    );
     line("irreducible gap", error.irreducible_gap, format!("largest error of a cell's irreducible loss, in {unit}"));
     if let Some(bound) = error.regret_bound {
         let remark = "largest regret on these rows against the best action per cell, at any prices".to_owned();

@@ -200,7 +200,8 @@ fn print_legend(out: &mut impl Write, policy: &Policy, factors: &[Factor], ident
     if is_forest {
         line(
             "actions",
-            "of the cell's rows; losses and costs are those of the cell as a whole, each query is decided by its own",
+            "the share of the cell's rows that gets each action. Losses and costs are those of the whole cell, but each query is decided by \
+             its own",
         )?;
     } else {
         let prices = words::policy::prices_of_limit(policy).map_or(String::new(), |prices| format!(", {prices}"));
@@ -217,7 +218,8 @@ fn print_legend(out: &mut impl Write, policy: &Policy, factors: &[Factor], ident
     if is_forest {
         line(
             "name",
-            "the cell's rank by the forest's forecasts, made without a row's own labels; losses estimated with them need not be in that order",
+            "the cell's rank by the reducible loss that the forest estimates for each row without that row's labels. The losses shown \
+             are estimated with all labels, so their order may differ",
         )?;
     }
     if (0..policy.cells().count() as u32).filter_map(|cell| policy.cell(CellId(cell))).any(|d| !d.estimate().is_known())

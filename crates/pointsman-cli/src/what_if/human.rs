@@ -80,12 +80,12 @@ fn print_cost(
         let cost = with_error(promise.cost, promise.standard_error);
         format!(
             " On traffic like the calibration rows the new task costs {cost}, judged by rows left out: a difference smaller than this ± may be \
-             none, or of the other sign."
+             zero or have the other sign."
         )
     });
     let text = format!(
-        "Both by the estimates and prices of the new task: they are means of what the decisions expect. The new action is the cheapest by the \
-         same estimates, so the difference favours the new task, most with another router or loss; evaluate and compare on held-out rows \
+        "Both are mean expected costs, by the estimates and prices of the new task. The new action is the cheapest by the same \
+         estimates, so the difference favours the new task, most with another router or loss; evaluate and compare on held-out rows \
          correct for that. ± over queries is only what other queries like these would change; the error of the estimates is usually much \
          larger.{promised}"
     );

@@ -127,7 +127,11 @@ fn several_caps_hold_together_and_invalid_ones_are_refused() {
     let decide = |flags: &str| line(folder.path(), &format!("decide router.safetensors heldout.csv {routes} {flags}"));
     let run = decide("--cap expert=12 --cap one=4%").ok();
     assert!(taken(&run.stdout, "route:expert") <= 12 && taken(&run.stdout, "route:one") <= 8, "{}", run.stderr);
-    assert!(run.stderr.contains("Cap on expert: 12") && run.stderr.contains("Cap on one: 8"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("Cap on expert: at most 12") && run.stderr.contains("Cap on one: at most 8"),
+        "{}",
+        run.stderr
+    );
     for (flags, word) in [
         ("--cap 12", "NAME=N"),
         ("--cap expert=many", "cap \"many\": give a whole number"),

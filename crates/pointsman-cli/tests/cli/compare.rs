@@ -274,7 +274,9 @@ fn caps_are_stated_with_their_cost() {
         assert_eq!((&it["caps"][0]["most"], &it["caps"][0]["granted"]), (&10.into(), &10.into()), "{it}");
         let [wanted, moved] = [&it["caps"][0]["wanted"], &it["capped"]["moved"]].map(|n| n.as_u64().unwrap());
         assert_eq!(moved, wanted - 10, "{it}");
-        let said = format!("{name}: Cap on expert: 10 of these rows at most; {wanted} want it, 10 get it.");
+        let said = format!(
+            "{name}: Cap on expert: at most 10 of these rows; routed there: {wanted} without the cap, 10 with it."
+        );
         assert!(text.contains(&said), "{said} in {text}");
         let said = format!("{name}: {moved} rows take the next-best action instead, which ");
         assert!(text.contains(&said), "{said} in {text}");

@@ -58,7 +58,11 @@ fn forest_is_shown_decides_and_is_evaluated() {
         line(path, &format!("calibrate calibration.csv --partition {partition} -o again.st --seed 3")).ok();
         assert_eq!(fs::read(path.join("r.st")).unwrap(), fs::read(path.join("again.st")).unwrap());
         let legend = line(path, "show r.st --route 0.05").ok().words();
-        assert_eq!(legend.contains("rank by the forest's forecasts"), partition == "forest:20", "{legend}");
+        assert_eq!(
+            legend.contains("rank by the reducible loss that the forest estimates"),
+            partition == "forest:20",
+            "{legend}"
+        );
         let show = line(path, "show r.st --route 0.05 --abstain 0.3 --json").ok().json();
         assert_eq!(show["partition"], partition);
         assert!(show["cells"].as_array().unwrap().len() > 1, "{partition}");

@@ -267,7 +267,8 @@ fn noisy_annotator_is_not_said_to_depend_on_others() {
     fs::write(path.join("labels.csv"), labels).unwrap();
     let run = shell(path, "diagnose items.csv --annotations labels.csv --route 0.1 --json").ok();
     assert_eq!(run.json()["flagged_annotators"]["annotators"], serde_json::json!(["noisy"]));
-    assert!(run.stdout.contains("agrees with the others less than expected"), "{}", run.stdout);
+    let sentence = run.json()["verdict"]["sentence"].as_str().unwrap().to_owned();
+    assert!(sentence.contains("noisy agrees less with the others than they do among themselves"), "{sentence}");
     assert!(!run.stdout.contains("independently"), "{}", run.stdout);
 }
 

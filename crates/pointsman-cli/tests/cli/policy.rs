@@ -69,7 +69,7 @@ fn prices_and_routes_of_a_policy_can_be_changed() {
     assert!((capped - plain - of_cap).abs() < 1e-9, "{plain} {capped} {of_cap}");
     let run = line(path, &format!("decide policy.safetensors heldout.csv {few} -o few.csv")).ok();
     assert!(
-        run.stderr.split_whitespace().collect::<Vec<_>>().join(" ").contains("by the estimates that decide"),
+        run.stderr.split_whitespace().collect::<Vec<_>>().join(" ").contains("by the estimates that chose the actions"),
         "{run:?}"
     );
     let unknown = refused(path, "decide policy.safetensors heldout.csv --without-route nobody");

@@ -150,7 +150,7 @@ fn evaluate_and_compare_keep_the_caps_of_decide() {
     let none = suggested(&line(path, &decide.replace("expert=15", "expert=0")).ok().stderr);
     assert!(none.ends_with("--route expert=0.02 --cap expert=0%"), "{none}");
     let said = line(path, &next).ok().stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(said.contains("Cap on expert: 15 of these rows at most;") && said.contains(", 15 get it."), "{said}");
+    assert!(said.contains("Cap on expert: at most 15 of these rows;") && said.contains(", 15 with it."), "{said}");
     // The cap saves here by chance, so that the words are not those of a cost.
     assert!(said.contains("the next-best action instead, which changes the cost by −0.00"), "{said}");
     assert!(said.contains("ignore the cap"), "{said}");
@@ -175,7 +175,7 @@ fn evaluate_and_compare_keep_the_caps_of_decide() {
         let command =
             format!("evaluate router.safetensors heldout.csv --route expert=0.02 --no-calibration-error {flags}");
         let words = line(path, &command).ok().words();
-        words.split_once("the best in hindsight ignore ").map(|(_, rest)| rest.split(':').next().unwrap().to_owned())
+        words.split_once("the best in hindsight ignore ").map(|(_, rest)| rest.split(',').next().unwrap().to_owned())
     };
     for (flags, wanted) in [
         ("--cap expert=200", None),

@@ -104,13 +104,20 @@ const SETUP: &str = "\
 | irreducible loss | mean over snapshots (`plugin`) | `shrink`, which removes the bias of few labels; `plugin` beside it where it matters |
 | unstated in the paper | loss of the routing curves, costs of `fn-fp`, γ of `asymmetric` | Brier on synthetic data and cross-entropy on real data; 1 and 4; 2 |
 
-Gain is the area between a ranking's routing curve and the random one, as a share of that of the point-wise optimal ranking: 0 is random, 1
+Gain is the area between a ranking's routing curve and the random one, as a share of that of the best possible per query: 0 is random, 1
 is the best possible. Data sets are judged, as in the paper, by the mean of the labels that a row has.
 
 Two kinds of numbers stand after ±. After a gain it is the standard deviation: over seeds that redraw training and calibration sets of a world, over
 random halvings of a data set. After a *difference* it is its standard error, paired: the difference is taken within each seed or halving. Seeds
 are independent, so that is s/√n. Halves of one data set overlap, and the variance of their mean is taken to be (1/n + 1) s² (Nadeau and Bengio 2003): about
 the spread of a single halving, since twenty of them do not make twenty data sets.
+
+";
+
+const NAMES: &str = "\
+*Total uncertainty* is the paper's score of a query, the expected loss of its prediction by the prediction itself (under cross-entropy its
+entropy); routing by it is a confidence threshold. The *best action per cell* (`cell-optimal` in the figures) stands for the best order of the
+router's own cells, the *best possible per query* (`pointwise-optimal`) for the best order of the queries; both are known in hindsight only.
 
 ";
 
@@ -123,6 +130,7 @@ pub fn paper_page(results: &BTreeMap<String, Value>) -> String {
     page += &sizes(results);
     page += "A verdict follows from its numbers by a rule that stands with it and was written before them. For claims 2, 5 and 6 a weaker rule was \
              written after a first look at the numbers; what it says stands beside the verdict, named as such.\n\n";
+    page += NAMES;
     page += "| | claim | verdict | another reading |\n|---|---|---|---|\n";
     for claim in &claims {
         let other = claim.other.as_ref().map_or_else(String::new, |reading| reading.verdict.to_string());

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use pointsman::evaluate::ranking_name;
 use serde_json::Value;
 
 use crate::worlds::World;
@@ -141,6 +142,15 @@ pub(crate) fn three_decimals(x: f64) -> String {
 /// A difference as text, or a dash.
 pub(crate) fn format_difference(difference: Option<Difference>) -> String {
     difference.map_or_else(|| "–".into(), |difference| difference.to_string())
+}
+
+/// The name of a ranking on the pages. Total uncertainty is the paper's own term; the figures show the keys.
+pub(super) fn ranking_label(key: &str) -> String {
+    match key {
+        "total-uncertainty" => "total uncertainty".to_owned(),
+        "cell-optimal" => ranking_name(key),
+        other => other.to_owned(),
+    }
 }
 
 #[cfg(test)]

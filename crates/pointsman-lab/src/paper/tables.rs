@@ -1,6 +1,6 @@
 //! Tables of all numbers behind the claims.
 
-use super::numbers::{Numbers, format_difference};
+use super::numbers::{Numbers, format_difference, ranking_label};
 
 /// Tables of the gains of every problem and of the effects of cells, labels and rows.
 pub(super) fn tables(n: Numbers<'_>) -> String {
@@ -18,8 +18,9 @@ fn table_head(names: &[&str]) -> String {
 
 fn gains(n: Numbers<'_>) -> String {
     const STRATEGIES: [&str; 4] = ["total-uncertainty", "higher-order", "supervised", "cell-optimal"];
+    let labels = STRATEGIES.map(ranking_label);
     let mut names = vec!["problem", "served", "correlation of reducible and total loss"];
-    names.extend(STRATEGIES);
+    names.extend(labels.iter().map(String::as_str));
     let mut text = String::from("## Every gain\n\n") + &table_head(&names);
     let mut differences = String::from("\nDifferences of these gains, each with its paired standard error:\n\n")
         + &table_head(&[
@@ -27,7 +28,7 @@ fn gains(n: Numbers<'_>) -> String {
             "served",
             "higher-order − total uncertainty",
             "higher-order − supervised",
-            "cell-optimal − higher-order",
+            "best action per cell − higher-order",
         ]);
     for problem in n.keys("routing", &[]) {
         for variant in n.keys("routing", &[&problem]) {
@@ -65,7 +66,7 @@ fn losses(n: Numbers<'_>) -> String {
             "higher-order",
             "static supervised",
             "retrained supervised",
-            "cell-optimal",
+            "best action per cell",
             "higher-order − static",
             "higher-order − retrained",
         ]);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use pointsman::evaluate::rule_name;
 use serde_json::Value;
 
 use super::numbers::{Difference, Numbers, format_difference};
@@ -26,7 +27,7 @@ pub fn tracks_page(results: &BTreeMap<String, Value>) -> String {
     page += &format!(
         "A weak classifier (ResNet-34 on CIFAR-10, 87.2 %), a strong one (WideResNet-28-10, 96.6 %, over-confident) and people, whose votes are the CIFAR-10H \
          labels, about 51 per image. Nothing is assumed of the strong model: it is a route of kind `measured`, and what it costs is what its answers lost \
-         on the calibration rows. Brier points; the strong model costs from 0.01 to 0.05, people cost {PEOPLE_PRICE}, declining {ABSTAIN_PRICE}. The second data set has the same \
+         on the calibration rows. Brier points; the strong model costs from 0.01 to 0.05, people cost {PEOPLE_PRICE}, abstaining costs {ABSTAIN_PRICE}. The second data set has the same \
          images and the same strong model, with a weak model trained without augmentation (79.0 %, over-confident).\n\n"
     );
     page += &format!(
@@ -70,7 +71,7 @@ const LIMITS: &str = "\
 
 Costs have the standard deviation over halvings after ±, differences their standard error, paired by halving. Halves of one data set overlap: the
 variance of a mean difference is taken to be (1/n + 1) times that of one halving (Nadeau and Bengio 2003), so the standard error is about the spread of a single
-halving. The best action per cell and per image are known in hindsight only; nobody can be charged for missing them. A hundred cells of fifty rows
+halving. The best action per cell and the best possible per query are known in hindsight only; nobody can be charged for missing them. A hundred cells of fifty rows
 (`top-class:10`) are too many for three prices that lie close together: the cheapest of four noisy estimates is taken in each. Twenty cells or a forest
 lose less to that.
 
@@ -135,7 +136,11 @@ fn section(n: Numbers<'_>, problem: &str) -> String {
 }
 
 fn row_label(name: &str) -> String {
-    if ROUTERS.contains(&name) { format!("router, `{name}`") } else { name.to_owned() }
+    match name.split_once(", ") {
+        _ if ROUTERS.contains(&name) => format!("router, `{name}`"),
+        Some((rule, partition)) => format!("{}, `{partition}`", rule_name(rule)),
+        None => rule_name(name),
+    }
 }
 
 fn four_decimals(difference: Option<Difference>) -> String {

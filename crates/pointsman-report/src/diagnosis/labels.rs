@@ -52,9 +52,9 @@ fn partition_table(diagnosis: &Diagnosis) -> String {
     let targeted = prices && diagnosis.task.target_loss.is_some();
     let digits = if prices && !targeted { decimals(compared.iter().filter_map(|p| p.cost)) } else { 3 };
     let better = match (targeted, prices) {
-        (true, _) => "routes less than the first by",
-        (false, true) => "saves over the first",
-        (false, false) => "gains over the first",
+        (true, _) => "routes less than the first row by",
+        (false, true) => "saving against the first row",
+        (false, false) => "gain over the first row",
     };
     let value = match (targeted, prices) {
         (true, _) => "routed",
@@ -75,7 +75,7 @@ fn partition_table(diagnosis: &Diagnosis) -> String {
     let rows: Vec<_> = compared.iter().enumerate().map(row).collect();
     let mut heads = vec!["partition", "gain"];
     heads.extend(prices.then_some(value));
-    heads.extend([better, "interval", "drawn, zero marked"]);
+    heads.extend([better, "interval", "interval (line at zero)"]);
     "<h3>Other partitions</h3>".to_owned() + &html_table("Partitions", &heads, &rows)
 }
 

@@ -89,7 +89,7 @@ fn cost_table(
         Some(_) => saves.replace("Pointsman", &escaped(&router_with_partition(&diagnosis.partition))),
         None => saves.to_owned(),
     };
-    let mut heads = vec!["rule", &cost_head, "interval", &saves, "interval", "drawn, zero marked"];
+    let mut heads = vec!["rule", &cost_head, "interval", &saves, "interval", "interval (line at zero)"];
     heads.extend(worth.limit.as_ref().map(|_| "routed"));
     let row = |(name, cost): (&str, &Estimate)| {
         let name_of_rule =
@@ -104,7 +104,7 @@ fn cost_table(
     };
     let mut rows: Vec<_> = costs.iter().map(row).collect();
     let mut caption =
-        "The best confidence threshold is the best one on the loss that the prediction expects itself, learned from the same rows."
+        "The best confidence threshold is on the expected loss by the prediction’s own probabilities; it is fitted on the same rows as the router."
             .to_owned();
     if let Some((other, cost)) = other.and_then(|other| Some((other, other.cost?))) {
         let name = router_with_partition(&other.partition);
@@ -119,7 +119,7 @@ fn cost_table(
             let [estimate, ends] = estimate_cells(Some(saves), saved_digits, saved_scale);
             let what = match target.is_some() {
                 true => "routes less than the best simpler rule by, %:",
-                false => "saves over the best simpler rule",
+                false => "saves against the best simpler rule",
             };
             caption += &escaped(&format!(" {name}, which is recommended, {what} {estimate}, interval {ends}."));
         }
@@ -154,5 +154,5 @@ fn gain_table(diagnosis: &Diagnosis, worth: &Worth) -> String {
         rows.push((false, vec![name, more_by, ends, scale.draw(Some(more), "vermilion")]));
     }
     "<h3>Routing gain: 0 is routing at random, 1 the best order known</h3>".to_owned()
-        + &html_table("Routing gains", &["ranking", "gain", "interval", "drawn, zero marked"], &rows)
+        + &html_table("Routing gains", &["ranking", "gain", "interval", "interval (line at zero)"], &rows)
 }

@@ -130,7 +130,7 @@ pub(super) fn choose(
     progress.reach(comparing);
     let (candidates, rows, tasks, reason) = match compared {
         Ok(compared) => {
-            let reason = compared.reason();
+            let reason = compared.reason(table.rows());
             (compared.candidates, compared.rows, compared.tasks, reason)
         }
         Err(reason) => {
@@ -282,11 +282,11 @@ impl Comparison {
         Self { candidates, rows: rows.len(), tasks, simplest }
     }
 
-    /// The choice and its reason, in one sentence.
-    fn reason(&self) -> String {
+    /// The choice and its reason, in one sentence; `all_rows` is the number of rows of the whole table.
+    fn reason(&self, all_rows: usize) -> String {
         let chosen = &self.candidates[0];
         let on = format!("on {} rows left out, over {} standard tasks", count(self.rows), self.tasks);
-        match self.candidates.get(1) {
+        let reason = match self.candidates.get(1) {
             _ if self.simplest.partition != chosen.partition => {
                 let (saved, error) = (self.simplest.excess, self.simplest.standard_error);
                 let [saved, error] = [saved, error].map(|x| percent(x / self.simplest.cost));
@@ -301,6 +301,13 @@ impl Comparison {
                 )
             }
             None => "pooled cells, since no other partition can be fitted to so few rows".to_owned(),
+        };
+        match check_size(all_rows, TREES) {
+            Ok(()) => reason,
+            Err(_) => format!(
+                "{reason}; no forest was tried, since {TREES} trees of {} rows would be too large to keep",
+                count(all_rows)
+            ),
         }
     }
 }
@@ -335,4 +342,22 @@ fn costs_of_rows(
         Some(all)
     };
     evaluated.chunks_exact(folds).map(gather).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 2³² rows in leaves are 21,474,836 rows in each of 200 trees.
+    #[test]
+    fn forests_of_too_many_rows_are_left_out_with_the_reason() {
+        let pooled = Candidate { partition: Partition::pooled(), cost: 1.0, excess: 0.0, standard_error: 0.0 };
+        let tree = Candidate { partition: Partition::tree(), cost: 1.1, excess: 0.1, standard_error: 0.01 };
+        let compared = Comparison { candidates: vec![pooled.clone(), tree], rows: 4_000, tasks: 12, simplest: pooled };
+        assert_eq!([21_474_836, 21_474_837].map(|rows| candidates(rows, false, 50).len()), [4, 2]);
+        assert!(!compared.reason(21_474_836).contains("forest"), "{}", compared.reason(21_474_836));
+        let reason = compared.reason(21_474_837);
+        let why = "; no forest was tried, since 200 trees of 21,474,837 rows would be too large to keep";
+        assert!(reason.ends_with(why), "{reason}");
+    }
 }

@@ -103,9 +103,10 @@ fn missed(limit: &AtLimit, diagnosis: &Diagnosis) -> Option<String> {
 /// The annotators who do not label independently or agree with the others less than expected, and the irreducible loss with and without
 /// them.
 pub(super) fn without_flagged(diagnosis: &Diagnosis, flagged: &FlaggedAnnotators) -> String {
-    let flags = |name: &String| {
-        let flags = diagnosis.annotators.iter().find(|one| one.annotator == *name).map(Annotator::flags_in_words);
-        format!("{name} ({})", flags.unwrap_or_default())
+    let with_flags = |name: &String, flags: fn(&Annotator) -> String| {
+        let flags = diagnosis.annotators.iter().find(|one| one.annotator == *name).map(flags);
+        let flags = flags.filter(|flags| !flags.is_empty()).map_or(String::new(), |flags| format!(" ({flags})"));
+        format!("{name}{flags}")
     };
     let is_in_pair = |name: &&String| diagnosis.agreeing_pairs.iter().any(|pair| pair.annotator == **name);
     let others = flagged.annotators.iter().filter(|name| !is_in_pair(name));
@@ -117,8 +118,8 @@ pub(super) fn without_flagged(diagnosis: &Diagnosis, flagged: &FlaggedAnnotators
     let is_dependent =
         |name: &&String| diagnosis.annotators.iter().any(|one| one.annotator == **name && !one.differs_by_noise_only());
     let (dependent, noisy): (Vec<&String>, Vec<&String>) = others.into_iter().partition(|name| is_dependent(name));
-    let sentence = |group: &[&String], [one, several]: [&str; 2]| {
-        let names = group.iter().take(MAX_LISTED).map(|name| flags(name)).collect::<Vec<_>>().join(", ");
+    let sentence = |group: &[&String], flags: fn(&Annotator) -> String, [one, several]: [&str; 2]| {
+        let names = group.iter().take(MAX_LISTED).map(|name| with_flags(name, flags)).collect::<Vec<_>>().join(", ");
         let more = match group.len().saturating_sub(MAX_LISTED) {
             0 => String::new(),
             more => format!(" and {more} more"),
@@ -134,8 +135,15 @@ pub(super) fn without_flagged(diagnosis: &Diagnosis, flagged: &FlaggedAnnotators
         more => Some(format!("{more} more pairs agree like that")),
     };
     let sentences = [
-        sentence(&dependent, [&does, &do_]),
-        sentence(&noisy, ["agrees with the others less than expected", "agree with the others less than expected"]),
+        sentence(&dependent, Annotator::flags_in_words, [&does, &do_]),
+        sentence(
+            &noisy,
+            Annotator::flags_beside_noise,
+            [
+                "agrees less with the others than they do among themselves",
+                "agree less with the others than these do among themselves",
+            ],
+        ),
     ];
     let sentences = votes.chain(pairs).chain(more_pairs).chain(sentences.into_iter().flatten());
     let sentences = sentences.collect::<Vec<_>>().join("; ");

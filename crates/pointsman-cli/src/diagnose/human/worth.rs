@@ -93,7 +93,7 @@ fn print_costs(
     }
     grid.write(&mut *out)?;
     let mut remark =
-        "The best confidence threshold is the best one on the loss that the prediction expects itself, learned from the same rows."
+        "The best confidence threshold is on the expected loss by the prediction's own probabilities; it is fitted on the same rows as the router."
             .to_owned();
     if limit.is_some() {
         remark += " Each rule routes in its own order until it reaches the limit on the evaluated rows; rules that cannot keep the limit \
@@ -106,7 +106,7 @@ fn print_costs(
 fn print_gains(out: &mut impl Write, worth: &Worth, unit: &str) -> io::Result<()> {
     let digits = decimals([worth.loss.estimate, worth.reducible.estimate]);
     let text = format!(
-        "Of a loss of {} per query {} is reducible, 95 % {}: no routing saves more loss than {} {unit} per thousand queries.",
+        "The loss per query is {}, of which {} is reducible (95 % interval {}): routing saves at most {} {unit} of loss per thousand queries.",
         fixed(worth.loss.estimate, digits),
         fixed(worth.reducible.estimate, digits),
         between(&worth.reducible, digits),

@@ -53,7 +53,10 @@ pub(super) fn flexibility(n: Numbers<'_>) -> Claim {
             format!("{problem}: retrained above static, mean of the other losses"),
             format_difference(retrained),
         ));
-        found.push((format!("{problem}: ours below cell-optimal, worst of the other losses"), three_decimals(worst)));
+        found.push((
+            format!("{problem}: ours below the best action per cell, worst of the other losses"),
+            three_decimals(worst),
+        ));
         further.push(mean_of(on_foreign_losses) > mean_of(on_own_loss));
         behind.push(mean_of(on_foreign_losses) > mean_of(on_own_loss) && mean_of(on_foreign_losses) > 0.0);
         if mean_of(on_foreign_losses) <= 0.0 {

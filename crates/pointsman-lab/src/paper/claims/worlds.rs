@@ -13,7 +13,7 @@ pub(super) fn johnson(n: Numbers<'_>) -> Claim {
     Claim {
         number: 1,
         figures: &["routing-johnson", "functions-johnson"],
-        claim: "Johnson's world, re-calibrated: the higher-order router is clearly above total uncertainty and close to cell-optimal.",
+        claim: "Johnson's world, re-calibrated: the higher-order router is clearly above total uncertainty and close to the best action per cell.",
         rule: format!(
             "Clearly above means at least {CLEAR_GAIN_DIFFERENCE} of gain, close means within {CLOSE_GAIN_DIFFERENCE}."
         ),
@@ -89,7 +89,10 @@ pub(super) fn piecewise(n: Numbers<'_>) -> Claim {
     let mut found = gains(n, "piecewise", &["raw", "raw-30", "raw-x"], &["higher-order", "cell-optimal"]);
     for variant in ["recalibrated", "recalibrated-30", "recalibrated-x"] {
         let path = ["piecewise", variant, "mean_over_shares", "cell-optimal"];
-        found.push((format!("{variant}: mean loss over all shares routed, cell-optimal"), n.show("routing", &path)));
+        found.push((
+            format!("{variant}: mean loss over all shares routed, best action per cell"),
+            n.show("routing", &path),
+        ));
     }
     let by_class = [over("cell-optimal", "raw"), over("higher-order", "raw"), lower("recalibrated")];
     Claim {

@@ -112,21 +112,31 @@ impl Annotator {
             }
             None => {}
         }
-        let in_words = |flag: &String| match flag.as_str() {
-            "agreement-low" => "agrees less with the others than they do among themselves".to_owned(),
-            "agreement-high" => "agrees more with the others than they do among themselves".to_owned(),
-            "follows-high" => "follows the label before".to_owned(),
-            "model-high" => "names the model’s top class more often than others".to_owned(),
-            other => match other.strip_prefix("class-").and_then(|class| class.rsplit_once('-')) {
-                Some((class, "high")) => format!("says {class} more often than others"),
-                Some((class, "low")) => format!("says {class} less often than others"),
-                _ => match other.strip_prefix(AGREES_WITH) {
-                    Some(colleague) => format!("gives {colleague}’s label more often than chance explains"),
-                    None => other.to_owned(),
-                },
+        self.flags.iter().map(|flag| flag_in_words(flag)).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The significant deviations in words, without the low agreement that a sentence about noise has said.
+    pub(in crate::diagnose) fn flags_beside_noise(&self) -> String {
+        let others = self.flags.iter().filter(|flag| *flag != "agreement-low");
+        others.map(|flag| flag_in_words(flag)).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// A significant deviation in words.
+fn flag_in_words(flag: &str) -> String {
+    match flag {
+        "agreement-low" => "agrees less with the others than they do among themselves".to_owned(),
+        "agreement-high" => "agrees more with the others than they do among themselves".to_owned(),
+        "follows-high" => "follows the label before".to_owned(),
+        "model-high" => "names the model’s top class more often than others".to_owned(),
+        other => match other.strip_prefix("class-").and_then(|class| class.rsplit_once('-')) {
+            Some((class, "high")) => format!("says {class} more often than others"),
+            Some((class, "low")) => format!("says {class} less often than others"),
+            _ => match other.strip_prefix(AGREES_WITH) {
+                Some(colleague) => format!("gives {colleague}’s label more often than chance explains"),
+                None => other.to_owned(),
             },
-        };
-        self.flags.iter().map(in_words).collect::<Vec<_>>().join(", ")
+        },
     }
 }
 
