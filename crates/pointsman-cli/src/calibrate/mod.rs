@@ -4,18 +4,16 @@ mod human;
 pub(crate) mod json;
 mod warnings;
 
-use std::path::Path;
-
 use anyhow::bail;
 use pointsman::calibrate::{Calibration, Choice};
 use pointsman::partition::Factor;
 use pointsman::router::Partial;
 use pointsman::{Partition, Router};
-use pointsman_table::{Existing, Frame, Need};
+use pointsman_table::{Frame, Need};
 
 use crate::args::{CalibrateArgs, KnownItems};
 use crate::flags::shell_quoted;
-use crate::input::{self, is_stream};
+use crate::input;
 use crate::interrupt::Writing;
 use crate::json::print_with_warnings;
 use crate::output::{check_router, print_beside, save_router};
@@ -33,9 +31,6 @@ pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<()> {
     input::check_streams(tables.iter().map(Some).chain(others))?;
     let inputs: Vec<_> = tables.iter().chain(others.into_iter().flatten()).map(AsRef::as_ref).collect();
     check_router(&args.output, args.json, &inputs)?;
-    if args.add_to.is_none() {
-        check_added_rows(&args.output)?;
-    }
     let like = args.like.as_deref().map(input::load_router).transpose()?;
     let added_to = args.add_to.as_deref().map(input::load_router).transpose()?;
     let mut options = input::read_options(&args.reading, Some(&args.votes), Need::Votes)?;
@@ -45,21 +40,6 @@ pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<()> {
         (Some(like), _) if args.part => write_part(args, like, &frame),
         (_, Some(router)) => add_rows(args, router, frame, tables.len()),
         _ => fit(args, like.as_ref(), &frame, tables.len()),
-    }
-}
-
-/// Refuses to replace a router to which rows were added: they are in no calibration table.
-fn check_added_rows(output: &Path) -> anyhow::Result<()> {
-    if is_stream(output) || pointsman_table::existing(output) != Existing::Router {
-        return Ok(());
-    }
-    match pointsman_table::load_router(output).map_or(0, |router| router.added_rows()) {
-        0 => Ok(()),
-        added => bail!(
-            "{}: is a router to which {} added later, which would be lost; choose another output, or remove the file first",
-            output.display(),
-            counted(added, "row was", "rows were")
-        ),
     }
 }
 
