@@ -56,7 +56,8 @@ class Router(Parameters):
         ``"auto:certifiable"`` excludes the last, whose cells cannot be certified. The partitions of the paper are
         ``"top-class:10"``, ``"confidence:30"``, ``"level-sets"`` and ``"features:x_a=10,x_b=4"``, joined by ``*`` for products.
     recalibrate:
-        Whether to predict the mean label distribution of the cell instead of the classifier's prediction.
+        Whether to predict the mean label distribution of the cell instead of the classifier's prediction. ``"auto"`` then compares
+        partitions by the Brier loss of what is predicted.
     random_state:
         The source of random numbers, as in scikit-learn: the same whole number gives the same router.
     classes:

@@ -58,8 +58,16 @@ fn main() -> ExitCode {
     failure::report(run(cli.command))
 }
 
-/// The error with what to do instead, if it is a file without its flag, or a cap where there are no queries to count.
+/// The error with what to do instead, if it is a file without its flag or command, or a cap where there are no queries to count.
 fn with_better_tip(mut error: clap::Error) -> clap::Error {
+    if let (ErrorKind::InvalidSubcommand, Some(ContextValue::String(file))) =
+        (error.kind(), error.get(ContextKind::InvalidSubcommand))
+        && file.ends_with(".toml")
+    {
+        let tip = format!("a task file is verified by 'pointsman task check {file}'");
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+        return error;
+    }
     let (ErrorKind::UnknownArgument, Some(ContextValue::String(argument))) =
         (error.kind(), error.get(ContextKind::InvalidArg))
     else {

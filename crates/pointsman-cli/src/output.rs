@@ -11,7 +11,7 @@ use crate::failure::Hint;
 use crate::flags::shell_quoted;
 use crate::input::is_stream;
 use crate::interrupt::Writing;
-use crate::render;
+use crate::render::{self, number::counted};
 
 /// Where decisions go.
 #[derive(Debug)]
@@ -105,11 +105,28 @@ pub(crate) fn check_folder(folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Refuses an output for a router that cannot be written to, that is one of the inputs, or that is named like a table.
+/// Refuses an output for a router that cannot be written to, that is one of the inputs or has rows that would be lost, or that is named
+/// like a table.
 pub(crate) fn check_router(output: &Path, json: bool, inputs: &[&Path]) -> anyhow::Result<()> {
     check_binary("router", output, json)?;
     check_overwrite(output, inputs, Kind::Router)?;
+    check_added_rows(output)?;
     check_extension("router", output)
+}
+
+/// Refuses to replace a router to which rows were added: they are in no calibration table.
+fn check_added_rows(output: &Path) -> anyhow::Result<()> {
+    if is_stream(output) || pointsman_table::existing(output) != Existing::Router {
+        return Ok(());
+    }
+    match pointsman_table::load_router(output).map_or(0, |router| router.added_rows()) {
+        0 => Ok(()),
+        added => bail!(
+            "{}: is a router to which {} added later, which would be lost; choose another output, or remove the file first",
+            output.display(),
+            counted(added, "row was", "rows were")
+        ),
+    }
 }
 
 /// Refuses an output for a policy that cannot be written to, that is one of the inputs, or that is named like a table.

@@ -112,9 +112,7 @@ fn notes(frame: &Frame) -> Vec<String> {
             frame.rows_without_labels
         ));
     }
-    if frame.has_numbers_as_labels {
-        notes.push(numbers_as_labels(frame.table.classes()));
-    }
+    notes.extend(frame.numbers_as_labels());
     if let Some(joined) = &frame.joined {
         let Joined { file, not_annotated, not_in_table, taken, copied, matched, unused_annotator, .. } = joined;
         let Joined { ignored, superseded, matched_annotators, differ_in_capitals, .. } = joined;
@@ -200,15 +198,4 @@ fn notes(frame: &Frame) -> Vec<String> {
         notes.push(format!("rows divided by the sum of {columns}, {least} to {largest}: {rows}"));
     }
     notes
-}
-
-/// Which class each number stands for, if labels are numbers.
-fn numbers_as_labels(classes: &[String]) -> String {
-    /// The largest number of classes listed.
-    const MAX_LISTED: usize = 6;
-    let named: Vec<String> =
-        classes.iter().take(MAX_LISTED).enumerate().map(|(number, class)| format!("{number} is {class}")).collect();
-    let more = if classes.len() > MAX_LISTED { ", …" } else { "" };
-    let last = classes.len() - 1;
-    format!("labels 0 to {last} were read as numbers of the classes, from 0: {}{more}", named.join(", "))
 }

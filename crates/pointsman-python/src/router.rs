@@ -46,24 +46,21 @@ impl Router {
         seed: u64,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let mut partition: Partition = partition.parse().map_err(refused::<pointsman::Error>)?;
-        // Forests have no cell distributions to serve.
-        if recalibrate && partition == Partition::auto() {
-            partition = Partition::certifiable();
-        }
-        let table = Arc::clone(&table.get().0);
-        let calibrate = move |steps: &work::Steps| {
-            let step = || steps.step();
-            pointsman::Router::builder().partition(partition).seed(seed).progress(&step).calibrate(&table)
-        };
-        let Calibration { router, choice, .. } = work::run(py, progress, calibrate)?.map_err(refused)?;
-        if recalibrate && matches!(router.partition().factors(), [Factor::Forest { .. }]) {
+        let partition: Partition = partition.parse().map_err(refused::<pointsman::Error>)?;
+        if recalibrate && matches!(partition.factors(), [Factor::Forest { .. }]) {
             let reason = "recalibrate serves one distribution per cell, and a forest has no such cells: use \
                           Router(\"auto:certifiable\", recalibrate=True)";
             return Err(refused(Refusal::new(reason)));
         }
+        let table = Arc::clone(&table.get().0);
+        let calibrate = move |steps: &work::Steps| {
+            let step = || steps.step();
+            let builder = pointsman::Router::builder().partition(partition).seed(seed).recalibrated(recalibrate);
+            builder.progress(&step).calibrate(&table)
+        };
+        let Calibration { router, choice, .. } = work::run(py, progress, calibrate)?.map_err(refused)?;
         let reason = choice.map(|choice| choice.reason().to_owned());
-        Ok(Self(Arc::new(if recalibrate { router.recalibrated() } else { router }), reason))
+        Ok(Self(Arc::new(router), reason))
     }
 
     /// The largest number of progress steps of calibrating.

@@ -163,11 +163,11 @@
   function cell() {
     const i = state.cell;
     if (i < 0) return;
-    const c = cellOf[i], l = loss().cells[i], letter = letters()[i], g = grid();
+    const c = cellOf[i], l = loss().cells[i], g = grid();
     const list = html("dl");
     const line = (name, ...value) => list.append(html("dt", {}, name), html("dd", {}, ...value));
     line("cell", short(cellName(c.name), 200));
-    line(byRow ? "action of the cell" : "action", html("span", { class: "tag " + action(letter)[2] }, action(letter)[0]));
+    line(byRow ? "actions" : "action", taken(i));
     const cost = g.route_costs[state.route][i], abstain = g.abstain_prices[state.abstain];
     const digits = decimals([l.irreducible, l.reducible, l.total, cost, abstain]), est = (x) => fixed(x, digits);
     line("rows", count(c.rows) + " stored (" + c.support + "), " + count(c.held_out.rows) + " evaluated, " + pct(c.share) + " of all");
@@ -355,8 +355,19 @@
     key("gains-key", names.map((n) => [NAMES.rankings[n], css(STRATEGY[n]), "area", 1]));
   }
 
+  // A forest decides the rows of a cell one by one. The shares of their actions are known at the report's own prices.
+  function sharesOf(i) {
+    const known = atOwn() && cellOf[i].actions;
+    return known ? Object.entries(known).filter(([, share]) => share > 0).sort((a, b) => b[1] - a[1]).map(([name, share]) => (NAMES.actions[name] || name) + " " + pct(share).replace(" ", "\u00a0")).join(", ") : "–";
+  }
+  function taken(i) {
+    if (byRow) return html("span", { class: "shares" }, sharesOf(i));
+    const [name, , look] = action(letters()[i]);
+    return html("span", { class: "tag " + look, title: name }, name);
+  }
+
   // Losses and costs of a column have equal decimals.
-  const COLUMNS = [["action", (i) => letters()[i]], ["name", (i) => cellOf[i].name], ["share", (i) => cellOf[i].share, pct],
+  const COLUMNS = [["action", (i) => byRow ? sharesOf(i) : letters()[i]], ["name", (i) => cellOf[i].name], ["share", (i) => cellOf[i].share, pct],
     ["rows", (i) => cellOf[i].rows, count], ["irreducible", (i) => loss().cells[i].irreducible, fixed], ["reducible", (i) => loss().cells[i].reducible, fixed],
     ["predict", (i) => loss().cells[i].total, fixed], ["route", (i) => grid().route_costs[state.route][i], fixed], ["support", (i) => cellOf[i].support], ["cell", (i) => cellOf[i].cell]];
   function table() {
@@ -372,13 +383,13 @@
     const head = html("tr", {}, ...COLUMNS.map(([name]) => {
       const sorted = name === state.sort;
       return html("th", { scope: "col", class: name, "aria-sort": sorted ? (state.down ? "descending" : "ascending") : "none" },
-        html("button", { type: "button", "data-sort": name }, name + (sorted ? (state.down ? " ▾" : " ▴") : "")));
+        html("button", { type: "button", "data-sort": name }, (byRow && name === "action" ? "actions" : name) + (sorted ? (state.down ? " ▾" : " ▴") : "")));
     }));
     const shown = state.all ? order : order.slice(0, FIRST_CELLS);
     const digits = COLUMNS.map(([, value, text]) => text === fixed ? decimals(order.map(value)) : 0);
     const body = shown.map((i) => html("tr", { "data-cell": i, class: i === state.cell ? "on" : "" }, ...COLUMNS.map(([name, value, text], column) => {
       const v = value(i);
-      if (name === "action") return html("td", { class: "action" }, html("span", { class: "tag " + action(v)[2], title: action(v)[0] }, action(v)[0]));
+      if (name === "action") return html("td", { class: "action" }, taken(i));
       return html("td", name === "name" ? { class: "name" } : {}, name === "name" ? short(cellName(v), 120) : text ? text(v, digits[column]) : String(v));
     })));
     $("cells").replaceChildren(html("thead", {}, head), html("tbody", {}, ...body));
@@ -478,7 +489,8 @@
 
   const rowsAndCells = count(data.rows) + " " + data.kind_of_rows + " rows; truth is " + (data.truth === "true" ? "known" : "the mean of their labels") + (loss().grid.corrected ? ", costs, curves and gains are corrected for few labels" : "") + (unidentified.length ? ": one label per item, which does not identify what routing saves; curves and sweeps take each label for the truth" : "") + ". " + count(data.router.rows) + " calibration rows in " +
     count(data.router.cells) + " cells (" + short(data.router.partition, 80) + ")" + (data.router.recalibrated ? ", re-calibrated" : "") + ".";
-  $("cells-caption").textContent = (data.drawn.length < data.cells.length ? "The " + data.drawn.length + " cells with the most traffic, of " + data.cells.length + ". " : "") + "Losses and costs in the loss’s unit, estimated from the calibration rows. Click a heading to sort, a row to see the cell.";
+  $("cells-caption").textContent = (data.drawn.length < data.cells.length ? "The " + data.drawn.length + " cells with the most traffic, of " + data.cells.length + ". " : "") + "Losses and costs in the loss’s unit, estimated from the calibration rows. Click a heading to sort, a row to see the cell."
+    + (byRow ? " Actions: of the cell’s calibration rows, at the report’s own prices; losses and costs are those of the cell as a whole, each query is decided by its own." : "");
   const error = data.calibration_error;
   if (error) {
     const list = html("dl");

@@ -159,6 +159,21 @@ pub struct RepeatedIds {
 }
 
 impl Frame {
+    /// Which class each number stands for, in one sentence; `None` if no labels were read as numbers of the classes.
+    #[must_use]
+    pub fn numbers_as_labels(&self) -> Option<String> {
+        /// The largest number of classes listed.
+        const MAX_LISTED: usize = 6;
+        let classes = self.table.classes();
+        let named: Vec<String> =
+            classes.iter().take(MAX_LISTED).enumerate().map(|(number, class)| format!("{number} is {class}")).collect();
+        let more = if classes.len() > MAX_LISTED { ", …" } else { "" };
+        self.has_numbers_as_labels.then(|| {
+            let last = classes.len() - 1;
+            format!("labels 0 to {last} were read as numbers of the classes, from 0: {}{more}", named.join(", "))
+        })
+    }
+
     /// An error of the core about these rows, with the file's name and the row and line as they are in the file.
     #[must_use]
     pub fn error(&self, error: pointsman::Error) -> Error {

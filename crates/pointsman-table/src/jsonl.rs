@@ -473,7 +473,9 @@ impl Lines {
             return Err(self.at().row("the line is longer than 64 MB: write one object per line"));
         }
         let at = self.at();
-        match serde_json::from_slice(&self.buffer) {
+        // Beyond the line's end the parser would count from 0 again.
+        let line = self.buffer.trim_ascii_end();
+        match serde_json::from_slice(line) {
             Ok(Json::Object(object)) => Ok(Some((at, object))),
             Ok(other) => {
                 Err(at.row(format!("an object is needed on every line ({{\"probs\": …}}), not {}", other.brief())))
@@ -482,8 +484,10 @@ impl Lines {
                 let text = error.to_string();
                 // The parser counts lines within this one line.
                 let why = text.split(" at line ").next().unwrap_or_default();
-                let start: String = String::from_utf8_lossy(&self.buffer).trim().chars().take(60).collect();
-                Err(at.row(format!("is not JSON: {why} at character {} of {}", error.column(), shown(&start))))
+                let start: String = String::from_utf8_lossy(line).trim().chars().take(60).collect();
+                let before = &line[..error.column().min(line.len())];
+                let character = String::from_utf8_lossy(before).chars().count();
+                Err(at.row(format!("is not JSON: {why} at character {character} of {}", shown(&start))))
             }
         }
     }

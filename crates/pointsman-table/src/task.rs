@@ -229,6 +229,9 @@ pub fn read_task(path: impl AsRef<Path>) -> crate::error::Result<Task> {
 /// If the text is not TOML, has unknown keys, or its loss, oracles and prices are not those of a task.
 pub fn parse_task(text: &str) -> Result<Task, ContentError> {
     let file: TaskFile = toml::from_str(text).map_err(|e| {
+        if let Some((line, reason)) = cost_not_a_number(text) {
+            return ContentError::Toml { line, reason };
+        }
         let line = e.span().map_or(1, |span| line_at(text, span.start));
         let (message, hint) = (e.message().replace('\n', ", "), hint(text, line, e.message()));
         let message =
@@ -237,6 +240,35 @@ pub fn parse_task(text: &str) -> Result<Task, ContentError> {
         ContentError::Toml { line, reason: format!("{message}{hint}") }
     })?;
     build(file).map_err(|(path, reason)| ContentError::Task { line: line_of(text, &path), reason })
+}
+
+/// The line and place of the first cost of a matrix that is not a number, which the parser of the loss does not say.
+fn cost_not_a_number(text: &str) -> Option<(usize, String)> {
+    use toml::de::DeValue;
+    let table = toml::de::DeTable::parse(text).ok()?;
+    let rows = table.get_ref().get("loss")?.get_ref().get("cost")?.get_ref().as_array()?;
+    for (row, costs) in (1..).zip(rows) {
+        let cells: Vec<(String, _)> = match costs.get_ref() {
+            DeValue::Array(costs) => {
+                (1..).zip(costs).map(|(column, cost)| (format!("column {column}"), cost)).collect()
+            }
+            DeValue::Table(costs) => {
+                costs.iter().map(|(class, cost)| (format!("class {}", class.get_ref()), cost)).collect()
+            }
+            _ => return None,
+        };
+        let is_number = |value: &DeValue<'_>| matches!(value, DeValue::Integer(_) | DeValue::Float(_));
+        if let Some((column, cost)) = cells.iter().find(|(_, cost)| !is_number(cost.get_ref())) {
+            let span = cost.span();
+            let value = &text[span.clone()];
+            let hint = quoted_number(value.trim_matches(['"', '\'']));
+            return Some((
+                line_at(text, span.start),
+                format!("cost: row {row}, {column} is {value}, not a number{hint}"),
+            ));
+        }
+    }
+    None
 }
 
 /// What to do about frequent mistakes in TOML; empty for others.

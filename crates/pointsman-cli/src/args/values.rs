@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use anyhow::{anyhow, bail};
 use pointsman::Oracle;
+use pointsman::loss::MAX_COST;
 use pointsman::policy::CapSize;
 
 use crate::render::number::{level, plain};
@@ -176,6 +177,9 @@ impl FromStr for RouteArg {
         let Ok(cost) = cost.trim().parse() else {
             bail!("{:?} is not a price: write [NAME=]COST[,KIND], as in expert=0.05", cost.trim());
         };
+        if !(0.0..=MAX_COST).contains(&cost) {
+            bail!("{cost:?} is not a price; give a number from 0 to {MAX_COST:e}");
+        }
         Ok(Self { name: name.trim().to_owned(), cost, oracle: kind.map(|kind| parse_kind(kind.trim())).transpose()? })
     }
 }

@@ -36,7 +36,7 @@ pub(super) fn print_router(
     if let Some(choice) = choice {
         let rule = "pooled cells, unless another partition costs less by more than half a standard error";
         describe_line(&mut out, "chosen", &format!("{}; the rule: {rule}", choice.reason()))?;
-        if let Some(text) = compared_in_words(choice, args.certifiable) {
+        if let Some(text) = compared_in_words(choice, args) {
             describe_line(&mut out, "compared", &text)?;
         }
     }
@@ -76,13 +76,19 @@ pub(super) fn print_added(
 }
 
 /// The costs of all candidates; `None` if nothing could be compared.
-fn compared_in_words(choice: &Choice, is_certifiable: bool) -> Option<String> {
+fn compared_in_words(choice: &Choice, args: &CalibrateArgs) -> Option<String> {
     const DECIMALS: usize = 3;
     let candidate = |it: &Candidate| format!("{} {}", it.partition, fixed(it.cost, DECIMALS));
     let all: Vec<String> = choice.candidates.iter().map(candidate).collect();
-    let left_out =
-        if is_certifiable { "; forest:200 was not compared, since its cells cannot be certified" } else { "" };
-    (all.len() > 1).then(|| format!("cost as a share of always predicting: {}{left_out}", all.join(", ")))
+    let (measured, left_out) = match (args.recalibrate, args.certifiable) {
+        (true, _) => ("loss of what is served, as a share of the classifier's own", ""),
+        (_, true) => (
+            "cost as a share of always predicting",
+            "; forest:200 was not compared, since its cells cannot be certified",
+        ),
+        _ => ("cost as a share of always predicting", ""),
+    };
+    (all.len() > 1).then(|| format!("{measured}: {}{left_out}", all.join(", ")))
 }
 
 /// The used and ignored features, or else the columns that could be features.

@@ -4,18 +4,16 @@ mod human;
 pub(crate) mod json;
 mod warnings;
 
-use std::path::Path;
-
 use anyhow::bail;
-use pointsman::calibrate::{Calibration, Choice};
+use pointsman::calibrate::Calibration;
 use pointsman::partition::Factor;
 use pointsman::router::Partial;
 use pointsman::{Partition, Router};
-use pointsman_table::{Existing, Frame, Need};
+use pointsman_table::{Frame, Need};
 
 use crate::args::{CalibrateArgs, KnownItems};
 use crate::flags::shell_quoted;
-use crate::input::{self, is_stream};
+use crate::input;
 use crate::interrupt::Writing;
 use crate::json::print_with_warnings;
 use crate::output::{check_router, print_beside, save_router};
@@ -33,9 +31,6 @@ pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<()> {
     input::check_streams(tables.iter().map(Some).chain(others))?;
     let inputs: Vec<_> = tables.iter().chain(others.into_iter().flatten()).map(AsRef::as_ref).collect();
     check_router(&args.output, args.json, &inputs)?;
-    if args.add_to.is_none() {
-        check_added_rows(&args.output)?;
-    }
     let like = args.like.as_deref().map(input::load_router).transpose()?;
     let added_to = args.add_to.as_deref().map(input::load_router).transpose()?;
     let mut options = input::read_options(&args.reading, Some(&args.votes), Need::Votes)?;
@@ -48,40 +43,20 @@ pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<()> {
     }
 }
 
-/// Refuses to replace a router to which rows were added: they are in no calibration table.
-fn check_added_rows(output: &Path) -> anyhow::Result<()> {
-    if is_stream(output) || pointsman_table::existing(output) != Existing::Router {
-        return Ok(());
-    }
-    match pointsman_table::load_router(output).map_or(0, |router| router.added_rows()) {
-        0 => Ok(()),
-        added => bail!(
-            "{}: is a router to which {} added later, which would be lost; choose another output, or remove the file first",
-            output.display(),
-            counted(added, "row was", "rows were")
-        ),
-    }
-}
-
 /// Calibrates a router, in the cells of another one if there is one.
 fn fit(args: &CalibrateArgs, like: Option<&Router>, frame: &Frame, tables: usize) -> anyhow::Result<()> {
     let table = &frame.table;
-    let (mut router, choice) = match like {
-        Some(like) => (Router::calibrate_like(table, like).map_err(|error| errors::in_rows(error, frame))?, None),
-        None => fit_cells(args, frame)?,
-    };
-    if args.recalibrate {
-        if is_forest(&router) {
-            bail!(
-                "--recalibrate serves one distribution per cell, and a forest has no such cells: run \
-                 pointsman calibrate TABLE --certifiable --recalibrate -o ROUTER"
-            );
+    let (router, choice, served) = match like {
+        Some(like) => (Router::calibrate_like(table, like).map_err(|error| errors::in_rows(error, frame))?, None, None),
+        None => {
+            let Calibration { router, choice, served, .. } = fit_cells(args, frame)?;
+            (router, choice, served)
         }
-        router = router.recalibrated();
-    }
+    };
     save_router(&args.output, &router)?;
     let stats = RouterStats::new(&router);
     warn_all(warnings::weak_estimates(&router, &stats));
+    warn_all(served.and_then(|served| warnings::worse_served(&served, router.partition())));
     warn_all(words::table::reading(frame));
     match like {
         // A forest filled with exactly its own rows is the same forest.
@@ -104,17 +79,15 @@ fn fit(args: &CalibrateArgs, like: Option<&Router>, frame: &Frame, tables: usize
 }
 
 /// Fits cells, and a router in them.
-fn fit_cells(args: &CalibrateArgs, frame: &Frame) -> anyhow::Result<(Router, Option<Choice>)> {
+fn fit_cells(args: &CalibrateArgs, frame: &Frame) -> anyhow::Result<Calibration> {
     let partition = partition(args)?;
     let progress = Progress::bar("growing trees", Router::steps(&partition).max(1));
     let step = || progress.step();
-    let builder = Router::builder().partition(partition).seed(args.seed).progress(&step);
-    let Calibration { router, choice, .. } =
-        builder.calibrate(&frame.table).map_err(|error| errors::in_rows(error, frame))?;
-    Ok((router, choice))
+    let builder = Router::builder().partition(partition).seed(args.seed).recalibrated(args.recalibrate).progress(&step);
+    Ok(builder.calibrate(&frame.table).map_err(|error| errors::in_rows(error, frame))?)
 }
 
-/// The partition: `auto` is limited to partitions with cells for `--certifiable`, and if centroids are to be served.
+/// The partition: `auto` is limited to partitions with cells for `--certifiable`.
 fn partition(args: &CalibrateArgs) -> anyhow::Result<Partition> {
     let is_auto = matches!(args.partition.factors(), [Factor::Auto { .. }]);
     if args.certifiable && !is_auto {
@@ -123,11 +96,13 @@ fn partition(args: &CalibrateArgs) -> anyhow::Result<Partition> {
             args.partition
         );
     }
-    Ok(if is_auto && (args.certifiable || args.recalibrate) {
-        Partition::certifiable()
-    } else {
-        args.partition.clone()
-    })
+    if args.recalibrate && matches!(args.partition.factors(), [Factor::Forest { .. }]) {
+        bail!(
+            "--recalibrate serves one distribution per cell, and a forest has no such cells: run \
+             pointsman calibrate TABLE --certifiable --recalibrate -o ROUTER"
+        );
+    }
+    Ok(if args.certifiable { Partition::certifiable() } else { args.partition.clone() })
 }
 
 /// Adds the rows of a table to those of a router.

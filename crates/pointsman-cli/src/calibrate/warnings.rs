@@ -1,10 +1,11 @@
 //! Warnings about a router and the table it was calibrated on.
 
+use pointsman::calibrate::Served;
 use pointsman::partition::{Factor, SPARSE_BELOW_ROWS};
-use pointsman::{Router, Table};
+use pointsman::{Partition, Router, Table};
 use pointsman_table::Frame;
 
-use crate::render::number::{count, counted};
+use crate::render::number::{count, counted, fixed};
 use crate::stats::{RouterStats, is_forest};
 use crate::words;
 
@@ -40,6 +41,30 @@ pub(super) fn weak_estimates(router: &Router, stats: &RouterStats) -> Vec<String
         ));
     }
     sentences
+}
+
+/// A warning that the means of cells predict worse than the classifier, by more than chance explains.
+pub(super) fn worse_served(served: &Served, partition: &Partition) -> Option<String> {
+    let Served { loss, own_loss, standard_error, rows, .. } = *served;
+    if loss - own_loss <= 2.0 * standard_error {
+        return None;
+    }
+    let has_top_class = partition
+        .factors()
+        .iter()
+        .any(|factor| matches!(factor, Factor::TopClass { .. } | Factor::Pooled | Factor::LevelSets));
+    let else_divide = match has_top_class {
+        true => "",
+        false => ", or divide by the class that it predicts: --partition top-class:10",
+    };
+    Some(format!(
+        "--recalibrate serves a worse prediction than the classifier's own: on {} left out, the means of cells by {partition} have a Brier \
+         loss of {}, its own predictions {} (standard error of the difference {}); leave --recalibrate out{else_divide}",
+        counted(rows, "row", "rows"),
+        fixed(loss, 4),
+        fixed(own_loss, 4),
+        fixed(standard_error, 4)
+    ))
 }
 
 /// A warning that a table seems to hold rows from which the cells of `--like` were learned, half of which that router keeps, or those on

@@ -74,6 +74,12 @@ fn print_costs(out: &mut impl Write, report: &Report) -> io::Result<()> {
     let digits = decimals(evaluation.best_costs().iter().map(|(_, &cost)| cost));
     cost_grid(report, digits).write(&mut *out)?;
     writeln!(out)?;
+    // The best possible has no ± if it is open.
+    let is_open = |name: &str| name != "pointwise-optimal" && evaluation.open_interval(name).is_some();
+    if evaluation.best_costs().iter().any(|(name, _)| is_open(name)) {
+        let text = "± is the sampling error alone: it leaves out the range that labels leave open.";
+        paragraph(&mut *out, 2, &format!("{DIM}{text}{DIM:#}"))?;
+    }
     if evaluation.is_corrected() {
         let text = "The mean of a few labels is too certain a truth, which makes routing look cheaper than it is. All costs here are \
                     corrected for that; mean_cost in --json has the uncorrected ones.";

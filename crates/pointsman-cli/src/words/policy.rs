@@ -151,8 +151,14 @@ pub(crate) fn limit(policy: &Policy) -> Option<String> {
         true => loss,
         false => format!("at most {loss} if undetermined queries are predicted"),
     };
+    let differs = match limit {
+        Limit::TargetLoss(target) if short(target) != short(found.loss) => {
+            " The price is chosen by the estimates of all rows, which meet the target; this loss is measured anew on rows left out."
+        }
+        _ => "",
+    };
     Some(format!(
-        "{wanted}; {price}; {share} of such traffic is routed, and the expected loss is {loss}, without the prices of routing.{random}"
+        "{wanted}; {price}; {share} of such traffic is routed, and the expected loss is {loss}, without the prices of routing.{differs}{random}"
     ))
 }
 

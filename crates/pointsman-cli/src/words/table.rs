@@ -20,9 +20,7 @@ pub(crate) fn reading(frame: &Frame) -> Vec<String> {
         let rows = counted(frame.rows_without_labels, "row has", "rows have");
         sentences.push(format!("{rows} no labels but those of annotators left out, and were dropped"));
     }
-    if frame.has_numbers_as_labels {
-        sentences.push(numbers_as_labels(frame.table.classes()));
-    }
+    sentences.extend(frame.numbers_as_labels());
     if !frame.decided_labels.is_empty() {
         sentences.push(decided_labels(&frame.decided_labels, &frame.label_columns));
     }
@@ -53,19 +51,6 @@ pub(crate) fn reading(frame: &Frame) -> Vec<String> {
 fn taken_id(column: &str) -> String {
     let flag = shell_quoted_text(&format!("id={column}"));
     format!("took the column {column} of the table for id; commands that name rows by id need --columns {flag}")
-}
-
-/// Which class each number stands for, if labels are numbers.
-fn numbers_as_labels(classes: &[String]) -> String {
-    /// The largest number of classes listed.
-    const MAX_LISTED: usize = 6;
-    let named = classes.iter().take(MAX_LISTED).enumerate().map(|(number, class)| format!("{number} is {class}"));
-    let more = if classes.len() > MAX_LISTED { ", …" } else { "" };
-    let last = classes.len() - 1;
-    format!(
-        "labels 0 to {last} were read as numbers of the classes, from 0: {}{more}",
-        named.collect::<Vec<_>>().join(", ")
-    )
 }
 
 /// That columns read as labels may hold decisions made from the other labels, and how these columns are left out.

@@ -69,6 +69,10 @@ fn route_that_reaches_the_target_is_chosen() {
     assert!(both["surcharge"]["price"].as_f64().unwrap() >= 0.0, "{}", both["surcharge"]);
     let printed = line(folder.path(), &format!("show router.safetensors {routes} --target-loss {least}")).ok().stdout;
     assert!(printed.contains("by any route"), "{printed}");
+    // Two estimates of one loss.
+    let measured = format!("{:.4}", both["surcharge"]["loss"].as_f64().unwrap());
+    let says_why = printed.split_whitespace().collect::<Vec<_>>().join(" ").contains("measured anew on rows left out");
+    assert_eq!(says_why, !least.starts_with(&measured), "{measured}: {printed}");
     let all = line(folder.path(), "show router.safetensors --route 0 --budget 1").ok().stdout;
     assert!(all.contains("the prices need not change") && !all.contains("at random"), "{all}");
     line(folder.path(), &format!("decide router.safetensors heldout.csv {routes} --target-loss {least} --explain 1"))

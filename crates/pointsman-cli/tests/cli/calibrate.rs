@@ -174,3 +174,18 @@ fn routers_and_tasks_are_piped() {
     fs::write(path.join("task.toml"), "abstain = 0.3\n").unwrap();
     assert_eq!(shown("show router.safetensors --task - --json", &path.join("task.toml")), wanted);
 }
+
+/// Cells by confidence have about the same mean whatever the class that is predicted.
+#[test]
+fn means_that_predict_worse_than_the_classifier_are_warned_of() {
+    let folder = workshop();
+    let path = folder.path();
+    let warnings = |flags: &str| line(path, &format!("calibrate calibration.csv {flags} -o r.st")).ok().stderr;
+    let text = warnings("--recalibrate --partition confidence:3").split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("a worse prediction than the classifier's own: on 300 rows left out, the means"), "{text}");
+    assert!(
+        text.contains("leave --recalibrate out, or divide by the class") && text.contains("top-class:10"),
+        "{text}"
+    );
+    assert!(!warnings("--partition confidence:3").contains("--recalibrate"));
+}

@@ -446,6 +446,11 @@ fn bounds_of_the_best_possible_cost_are_shown() {
     let [low, high] = bounds.map(|end| format!("{end:.4}"));
     let open = format!("labels leave {low} to {high} open");
     assert!(text.contains(&format!("known in hindsight only; {open}")), "{open}: {text}");
+    // Costs of which labels leave a range open have a ± that does not cover it; the best possible has none.
+    let says_so = |loss: &str| {
+        line(path, &format!("{evaluate} --loss {loss}")).ok().words().contains("± is the sampling error alone")
+    };
+    assert!(says_so("zero-one") && !says_so("brier"), "{text}");
     let [least, most] = [router - bounds[1], router - bounds[0]].map(|end| format!("{:.4}", end.max(0.0)));
     let regret = format!("above the best possible per query (labels leave {least} to {most} open)");
     assert!(text.contains(&regret), "{regret}: {text}");

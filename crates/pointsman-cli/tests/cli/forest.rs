@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::{line, world};
@@ -72,6 +73,12 @@ fn forest_is_shown_decides_and_is_evaluated() {
         let rows = decided.lines().count() - 1;
         let evaluation = line(path, "evaluate r.st heldout.csv --route 0.05 --abstain 0.3 --json").ok().json();
         assert_eq!(evaluation["rows"], rows);
+        // Rows of a forest's cell take several actions.
+        let cells = evaluation["cells"].as_array().unwrap();
+        assert!(cells.iter().all(|cell| cell["actions"].is_object() == (partition == "forest:20")), "{cells:?}");
+        let mixed =
+            |cell: &Value| cell["actions"].as_object().is_some_and(|shares| shares["predict"].as_f64() < Some(1.0));
+        assert_eq!(cells.iter().any(mixed), partition == "forest:20", "{cells:?}");
         // What was decided is what was evaluated.
         let share = |action: &str| {
             let place = decided.lines().next().unwrap().split(',').position(|name| name == "action").unwrap();

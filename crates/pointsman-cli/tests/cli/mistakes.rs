@@ -30,6 +30,7 @@ fn bad_routes_get_hints_about_routes_only() {
         ("expert", r#""expert" is not a price"#),
         ("expert=0,15", "use a decimal point, expert=0.15"),
         ("exprt=x", r#""x" is not a price"#),
+        ("-0.1", "'--route <[NAME=]COST[,KIND]>': -0.1 is not a price"),
         ("expert=0.1,panel", "say how many experts"),
         ("expert=0.1,pannel:m=3", r#"did you mean "panel"?"#),
     ] {
@@ -448,6 +449,7 @@ fn files_of_settings_without_a_flag_get_it_named() {
         ("show router.safetensors --route 0.1 --cap oracle=5", "give it to decide, evaluate or compare"),
         ("plan heldout.csv router.safetensors --route 0.1", "the router comes first"),
         ("plan router.safetensors heldout.csv --route 0.1", "items are given as '--items heldout.csv'"),
+        ("task prices.toml", "a task file is verified by 'pointsman task check prices.toml'"),
         ("serve service.toml", "a configuration is given as '--config service.toml'"),
         ("-q serve service.toml", "a configuration is given as '--config service.toml'"),
     ] {

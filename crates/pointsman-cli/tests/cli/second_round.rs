@@ -366,6 +366,13 @@ fn routers_with_added_rows_are_not_replaced() {
     let run = line(path, &format!("{calibrate} more.safetensors"));
     assert!(run.code == 2 && run.stderr.contains("50 rows were added later, which would be lost"), "{run:?}");
     line(path, &format!("{calibrate} router.safetensors")).ok();
-    let add = "calibrate pool.csv --annotations new-labels.csv --add-to router.safetensors -o more.safetensors";
-    line(path, add).ok();
+    line(path, "calibrate items.csv --annotations labels.csv --like router.safetensors --part -o part.safetensors")
+        .ok();
+    let add = "calibrate pool.csv --annotations new-labels.csv --add-to router.safetensors -o";
+    for others in [add, "merge part.safetensors -o"] {
+        let run = line(path, &format!("{others} more.safetensors"));
+        assert!(run.code == 2 && run.stderr.contains("50 rows were added later, which would be lost"), "{run:?}");
+        line(path, &format!("{others} new.safetensors")).ok();
+        fs::remove_file(path.join("new.safetensors")).unwrap();
+    }
 }

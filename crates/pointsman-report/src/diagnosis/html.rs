@@ -6,7 +6,7 @@ use pointsman::number::fixed;
 use crate::page::{capitalised, escaped};
 
 /// A table with more columns is too wide for a phone, where its rows are stacked.
-const MAX_PHONE_COLUMNS: usize = 4;
+const MAX_PHONE_COLUMNS: usize = 3;
 
 /// The heading above what is wrong with an annotator.
 pub(super) const UNEXPLAINED: &str = "what chance does not explain";

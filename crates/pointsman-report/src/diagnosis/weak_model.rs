@@ -39,6 +39,9 @@ pub(super) fn card(diagnosis: &Diagnosis) -> String {
         }
         [None, None] => {}
     }
+    if let Some(partition) = &model.recalibrated_partition {
+        items.push(("with the means of cells by", format!("--partition {partition}")));
+    }
     let rows: Vec<_> = model
         .bins
         .iter()

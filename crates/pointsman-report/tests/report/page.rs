@@ -218,6 +218,8 @@ fn recalibration_reports_increase_or_reduction() {
         page.contains("--recalibrate raises the loss by</dt><dd>0.04000")
             && page.contains("interval 0.03000 to 0.05000")
     );
+    found.weak_model.recalibrated_partition = Some("pooled".into());
+    assert!(page_of(found.clone()).contains("with the means of cells by</dt><dd>--partition pooled"));
     set(&mut found, [0.04, 0.03, 0.05]);
     assert!(page_of(found).contains("--recalibrate lowers the loss by</dt><dd>0.04000"));
 }

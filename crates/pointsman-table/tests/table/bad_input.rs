@@ -236,6 +236,7 @@ fn json_values_that_are_not_numbers_are_refused() {
     jsonl("{\"prob_a\":1,\"prob_b\":0}\n{\"prob_a\":1}", &["row 2 (line 2), column prob_b: is missing"]);
     jsonl("{\"probs\":[1,0]}\n[1,0]", &["row 2 (line 2): an object is needed", "a list of 2"]);
     jsonl("{\"probs\":[1,0]}\n{\"probs\":[1,0}", &["row 2 (line 2): is not JSON"]);
+    jsonl("{\"probs\":[1,0]}\n{\"probé\":[1,0\n", &["row 2 (line 2): is not JSON: EOF", "at character 13 of"]);
     jsonl("{\"probs\":[1,0]}\n{\"probs\":[1,1e999]}", &["row 2 (line 2): is not JSON", "out of range"]);
     jsonl("{\"probs\":[1,0]}\n{\"probs\":[1,NaN]}", &["row 2 (line 2): is not JSON"]);
     jsonl("{\"probs\":[1,0]}\n\"text\"", &["row 2 (line 2): an object is needed"]);

@@ -118,6 +118,10 @@ fn invalid_tasks_are_refused_in_one_line() {
         ("[loss]\nacts = [\"a\", \"a\"]\ncost = [[0, 1], [1, 0]]", "given twice"),
         ("[loss]\nacts = [\"a\", \"b\"]\ncost = [[0, -1], [1, 0]]", "has -1"),
         ("[loss]\nacts = [\"a\", \"b\"]\ncost = [[0, nan], [1, 0]]", "has NaN"),
+        (
+            "[loss]\nacts = [\"a\", \"b\"]\ncost = [[0, 1],\n  [\"2\", 0]]",
+            "line 4: cost: row 2, column 1 is \"2\", not a number: write 2, without quotes",
+        ),
         ("[loss]\nacts = []\ncost = []", "0 acts"),
         ("[loss]\nacts = [\"a\"]\nclasses = [\"x\"]\ncost = [[0, 1]]", "1 classes (x) but 2 columns"),
         ("[loss]\nacts = [\"a\"]\nclasses = [\"x\", \"x\"]\ncost = [[0, 1]]", "class \"x\" is empty or given twice"),
@@ -139,7 +143,7 @@ fn invalid_tasks_are_refused_in_one_line() {
             "line 2: unexpected key or value, expected newline, `#`: use a decimal point, cost = 0.30",
         ),
         ("cap = 20", "give it as --cap to decide, evaluate or compare"),
-        ("[loss]\nacts = [\"a\"]\ncost = [{x = 0, y = \"1\"}]", "line 1"),
+        ("[loss]\nacts = [\"a\"]\ncost = [{x = 0, y = \"z\"}]", "line 3: cost: row 1, class y is \"z\", not a number"),
     ] {
         let reason = parse_task(text).unwrap_err().to_string();
         assert!(reason.contains(wanted) && !reason.contains('\n'), "{text:?}: {reason}");

@@ -4,8 +4,11 @@
 //! mean reducible loss, and once with abstention. The cost of a row is measured by its own labels, corrected for the bias of few labels. The
 //! cheapest candidate is chosen, after adding to its cost half of the standard error of its difference to pooled cells, the simplest
 //! candidate. The router keeps the chosen partition, but neither the losses nor the tasks.
+//!
+//! A recalibrated router serves the mean of a query's cell. Cells that show where to route may have means that say little, since trees need
+//! not split by the top class. Partitions for it are therefore compared by the Brier loss of what they serve.
 
-use super::{WORK_OF_FOREST, WORK_OF_TREE};
+use super::{Served, WORK_OF_FOREST, WORK_OF_TREE};
 use crate::error::Result;
 use crate::estimate::{LabelLosses, RowLosses};
 use crate::loss::Loss;
@@ -101,7 +104,8 @@ impl Choice {
 pub(super) fn choose_for_diagnosis(table: &Table, certifiable: bool) -> Result<(Router, Partition)> {
     let reduced = table.without_constant_features();
     let rows = reduced.as_ref().unwrap_or(table);
-    let compared = Comparison::run(rows, certifiable, 0, FOR_DIAGNOSIS, &|| ())?;
+    let wanted = Wanted { certifiable, recalibrated: false };
+    let compared = Comparison::run(rows, wanted, 0, FOR_DIAGNOSIS, &|| ())?;
     let chosen = compared.map_or_else(|_| Partition::pooled(), |compared| compared.candidates[0].partition.clone());
     let smaller = match chosen.factors() {
         [Factor::Forest { .. }] => Partition::forest(TREES_EVALUATED_IN_DIAGNOSIS),
@@ -111,13 +115,17 @@ pub(super) fn choose_for_diagnosis(table: &Table, certifiable: bool) -> Result<(
     Ok((Router::fit(table, &smaller, 0, &|| ())?, chosen))
 }
 
+/// What the chosen partition is for.
+#[derive(Clone, Copy)]
+pub(super) struct Wanted {
+    /// Whether only partitions that can be certified are compared.
+    pub(super) certifiable: bool,
+    /// Whether the means of the cells are served, by which partitions are then compared.
+    pub(super) recalibrated: bool,
+}
+
 /// Chooses a partition and calibrates a router on all rows.
-pub(super) fn choose(
-    table: &Table,
-    certifiable: bool,
-    seed: u64,
-    step: &(dyn Fn() + Sync),
-) -> Result<(Router, Choice)> {
+pub(super) fn choose(table: &Table, wanted: Wanted, seed: u64, step: &(dyn Fn() + Sync)) -> Result<(Router, Choice)> {
     // The time to grow a tree is proportional to its rows.
     let all_rows = (table.rows() as u64).max(1);
     let Effort { folds, trees } = FOR_CALIBRATION;
@@ -126,7 +134,7 @@ pub(super) fn choose(
     let progress = Progress::new(comparing + growth_steps(TREES) * all_rows * WORK_OF_FOREST, step);
     let reduced = table.without_constant_features();
     let step = || progress.advance(work_of_compared);
-    let compared = Comparison::run(reduced.as_ref().unwrap_or(table), certifiable, seed, FOR_CALIBRATION, &step)?;
+    let compared = Comparison::run(reduced.as_ref().unwrap_or(table), wanted, seed, FOR_CALIBRATION, &step)?;
     progress.reach(comparing);
     let (candidates, rows, tasks, reason) = match compared {
         Ok(compared) => {
@@ -146,14 +154,48 @@ pub(super) fn choose(
     Ok((router, Choice { candidates, rows, tasks, features_used, features_ignored, reason }))
 }
 
+/// The Brier loss of the means of a partition's cells on rows left out; `None` if it cannot be fitted to parts of the rows.
+pub(super) fn measure_served(table: &Table, partition: &Partition, seed: u64) -> Result<Option<Served>> {
+    let reduced = table.without_constant_features();
+    let sample = sample(reduced.as_ref().unwrap_or(table));
+    let compared = match partition.factors() {
+        [Factor::HonestForest { trees }] => Partition::honest_forest(FOR_CALIBRATION.trees.min(*trees)),
+        _ => partition.clone(),
+    };
+    let Some(measure) = Measure::new(&sample, Loss::brier(), true)? else { return Ok(None) };
+    let measures = [measure];
+    let costs = costs_of_rows(&sample, &[&compared], &measures, FOR_CALIBRATION.folds, seed, &|| ());
+    let (Some(Some(costs)), [measure]) = (costs.first(), &measures) else { return Ok(None) };
+    let own = &measure.losses.total;
+    let row = |row: usize, value: f64| (sample.weight(row), value);
+    let own_loss = weighted_mean((0..sample.rows()).map(|at| row(at, own[at])));
+    let loss = weighted_mean((0..sample.rows()).map(|at| row(at, costs[at] * measure.scale)));
+    let differences = (0..sample.rows()).map(|at| row(at, costs[at] * measure.scale - own[at]));
+    let standard_error = WeightedMean::around(loss - own_loss, differences).standard_error();
+    Ok(Some(Served { loss, own_loss, standard_error, rows: sample.rows() }))
+}
+
+/// The rows of a comparison, in random order.
+fn sample(table: &Table) -> Table {
+    let mut order = label_free::order_of_table(table, SEED);
+    order.truncate(MAX_ROWS_COMPARED);
+    let columns: Vec<usize> = (0..table.feature_names().len()).collect();
+    table.select(&order, &columns)
+}
+
 /// The candidates, simplest first: each as it would be chosen, and with fewer trees for the comparison.
-fn candidates(rows: usize, certifiable: bool, trees: usize) -> Vec<[Partition; 2]> {
+fn candidates(rows: usize, wanted: Wanted, trees: usize) -> Vec<[Partition; 2]> {
     let same = |partition: Partition| [partition.clone(), partition];
     let mut all = vec![same(Partition::pooled()), same(Partition::tree())];
+    if wanted.recalibrated {
+        // Pooled cells have several top classes where rows are few.
+        all.push(same(Partition::top_class(10)));
+    }
     // Forests of very many rows would not fit into memory.
     if check_size(rows, TREES).is_ok() {
         all.push([Partition::honest_forest(TREES), Partition::honest_forest(trees)]);
-        if !certifiable {
+        // The cells of a forest have no means worth serving.
+        if !wanted.certifiable && !wanted.recalibrated {
             all.push([Partition::forest(TREES), Partition::forest(trees)]);
         }
     }
@@ -166,12 +208,19 @@ struct Measure {
     tasks: Vec<Task>,
     /// The cost of always predicting.
     scale: f64,
+    /// Whether predictions are the means of cells.
+    recalibrated: bool,
 }
 
 impl Measure {
-    /// `None` if the labels do not separate noise from error.
-    fn new(rows: &Table, loss: Loss) -> Result<Option<Self>> {
+    /// `None` if the labels do not separate noise from error. The only task of a recalibrated router is to predict, which needs no such labels.
+    fn new(rows: &Table, loss: Loss, recalibrated: bool) -> Result<Option<Self>> {
         let losses = LabelLosses::from_table(rows, &loss, &RowLosses::default());
+        if recalibrated {
+            let total = weighted_mean((0..rows.rows()).map(|row| (rows.weight(row), losses.total[row])));
+            let scale = total.max(1e-6 * loss.bound());
+            return Ok(Some(Self { losses, tasks: vec![Task::new(loss)], scale, recalibrated }));
+        }
         let known: Vec<usize> = (0..rows.rows()).filter(|&row| losses.irreducible[row].is_finite()).collect();
         if known.is_empty() {
             return Ok(None);
@@ -183,11 +232,16 @@ impl Measure {
         let routed = |price: f64| Task::new(loss.clone()).route("oracle", Oracle::bayes(), price * unit);
         let mut tasks = PRICES.into_iter().map(routed).collect::<Result<Vec<Task>>>()?;
         tasks.push(routed(1.0)?.abstain((irreducible + unit).max(0.0))?);
-        Ok(Some(Self { losses, tasks, scale }))
+        Ok(Some(Self { losses, tasks, scale, recalibrated }))
     }
 
     /// Adds the cost of a router on each held-out row to `costs`.
     fn add(&self, router: &Router, rows: &[u32], held_out: &Table, costs: &mut [f64]) -> Result<()> {
+        if self.recalibrated {
+            let replay = router.clone().recalibrated().policy(&self.tasks[0])?.replay_uncorrected(held_out)?;
+            costs.iter_mut().zip(replay.total_losses()).for_each(|(cost, loss)| *cost += loss / self.scale);
+            return Ok(());
+        }
         let policy = router.policy(&self.tasks[0])?;
         let decisions = policy.decide_batch(held_out)?;
         for task in &self.tasks {
@@ -212,21 +266,20 @@ struct Comparison {
     tasks: usize,
     /// The simplest candidate, with its difference to the chosen one.
     simplest: Candidate,
+    /// Whether they were compared by what they serve.
+    recalibrated: bool,
 }
 
 impl Comparison {
     /// Compares the candidates; the inner error is the reason, in words, why they cannot be compared.
     fn run(
         table: &Table,
-        certifiable: bool,
+        wanted: Wanted,
         seed: u64,
         effort: Effort,
         step: &(dyn Fn() + Sync),
     ) -> Result<std::result::Result<Self, String>> {
-        let mut order = label_free::order_of_table(table, SEED);
-        order.truncate(MAX_ROWS_COMPARED);
-        let columns: Vec<usize> = (0..table.feature_names().len()).collect();
-        let sample = table.select(&order, &columns);
+        let sample = sample(table);
         let paired = (0..sample.rows()).filter(|&row| sample.votes(row).is_some_and(|votes| votes.k() >= 2)).count();
         if paired < MIN_PAIRED_ROWS {
             return Ok(Err(format!(
@@ -235,12 +288,16 @@ impl Comparison {
                 count(sample.rows())
             )));
         }
-        let losses = [Loss::brier(), Loss::zero_one(), Loss::cross_entropy()];
-        let measures = losses.into_par_iter().map(|loss| Measure::new(&sample, loss)).collect::<Result<Vec<_>>>()?;
+        let mut losses = vec![Loss::brier()];
+        if !wanted.recalibrated {
+            losses.extend([Loss::zero_one(), Loss::cross_entropy()]);
+        }
+        let measure = |loss| Measure::new(&sample, loss, wanted.recalibrated);
+        let measures = losses.into_par_iter().map(measure).collect::<Result<Vec<_>>>()?;
         let Some(measures) = measures.into_iter().collect::<Option<Vec<Measure>>>() else {
             return Ok(Err("pooled cells, since the labels do not separate noise from error".into()));
         };
-        let asked = candidates(table.rows(), certifiable, effort.trees);
+        let asked = candidates(table.rows(), wanted, effort.trees);
         let compared: Vec<&Partition> = asked.iter().map(|[_, compared]| compared).collect();
         let costs = costs_of_rows(&sample, &compared, &measures, effort.folds, seed, step);
         let names = asked.iter().map(|[asked, _]| asked.clone());
@@ -250,7 +307,7 @@ impl Comparison {
             return Ok(Err("pooled cells, since no partition can be fitted to parts of these rows".into()));
         }
         let tasks = measures.iter().map(|measure| measure.tasks.len()).sum();
-        Ok(Ok(Self::rank(&sample, costs, tasks)))
+        Ok(Ok(Self { recalibrated: wanted.recalibrated, ..Self::rank(&sample, costs, tasks) }))
     }
 
     /// Ranks the candidates: the chosen one first, then by cost.
@@ -279,13 +336,17 @@ impl Comparison {
         let first = candidates.remove(chosen);
         candidates.sort_by(|a, b| a.cost.total_cmp(&b.cost));
         candidates.insert(0, first);
-        Self { candidates, rows: rows.len(), tasks, simplest }
+        Self { candidates, rows: rows.len(), tasks, simplest, recalibrated: false }
     }
 
     /// The choice and its reason, in one sentence; `all_rows` is the number of rows of the whole table.
     fn reason(&self, all_rows: usize) -> String {
         let chosen = &self.candidates[0];
-        let on = format!("on {} rows left out, over {} standard tasks", count(self.rows), self.tasks);
+        let by = match self.recalibrated {
+            true => "by the Brier loss of always serving the means of cells".to_owned(),
+            false => format!("over {} standard tasks", self.tasks),
+        };
+        let on = format!("on {} rows left out, {by}", count(self.rows));
         let reason = match self.candidates.get(1) {
             _ if self.simplest.partition != chosen.partition => {
                 let (saved, error) = (self.simplest.excess, self.simplest.standard_error);
@@ -303,11 +364,11 @@ impl Comparison {
             None => "pooled cells, since no other partition can be fitted to so few rows".to_owned(),
         };
         match check_size(all_rows, TREES) {
-            Ok(()) => reason,
-            Err(_) => format!(
+            Err(_) if !self.recalibrated => format!(
                 "{reason}; no forest was tried, since {TREES} trees of {} rows would be too large to keep",
                 count(all_rows)
             ),
+            _ => reason,
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::partition::forest::growth_steps;
 use crate::partition::{Factor, Partition};
 use crate::router::{Progress, Router, STEPS};
 use crate::table::Table;
+use auto::Wanted;
 pub use auto::{Candidate, Choice};
 
 /// Units of work to grow one tree. Measured with 200 trees and 20,000 rows: growing takes nine tenths of the time.
@@ -26,6 +27,7 @@ const WORK_OF_FOREST: u64 = 10;
 /// |---|---|---|
 /// | [`partition`](Self::partition) | `auto` | how inputs are grouped |
 /// | [`seed`](Self::seed) | 0 | the seed of partitions that draw random numbers |
+/// | [`recalibrated`](Self::recalibrated) | no | serve the means of cells instead of predictions |
 /// | [`progress`](Self::progress) | none | a function called as the work proceeds |
 ///
 /// ```
@@ -40,6 +42,7 @@ const WORK_OF_FOREST: u64 = 10;
 pub struct RouterBuilder<'a> {
     partition: Partition,
     seed: u64,
+    recalibrated: bool,
     progress: Option<&'a (dyn Fn() + Sync)>,
 }
 
@@ -51,6 +54,22 @@ pub struct Calibration {
     pub router: Router,
     /// How `auto` chose; `None` if the partition was named.
     pub choice: Option<Choice>,
+    /// What a recalibrated router serves, measured; `None` if it is not recalibrated, or cannot be calibrated on parts of the rows.
+    pub served: Option<Served>,
+}
+
+/// The loss of always predicting with the means of cells, on calibration rows left out in turn.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct Served {
+    /// The Brier loss of the means.
+    pub loss: f64,
+    /// The Brier loss of the predictions that they replace.
+    pub own_loss: f64,
+    /// The standard error of the difference.
+    pub standard_error: f64,
+    /// The number of rows.
+    pub rows: usize,
 }
 
 impl<'a> RouterBuilder<'a> {
@@ -63,6 +82,12 @@ impl<'a> RouterBuilder<'a> {
     /// Sets the seed of random numbers.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
+        self
+    }
+
+    /// Sets whether the router is [recalibrated](Router::recalibrated). If so, `auto` compares partitions by what they serve, without `forest:200`.
+    pub fn recalibrated(mut self, recalibrated: bool) -> Self {
+        self.recalibrated = recalibrated;
         self
     }
 
@@ -86,11 +111,22 @@ impl<'a> RouterBuilder<'a> {
     /// # Errors
     /// As [`fit`](Self::fit).
     pub fn calibrate(&self, table: &Table) -> Result<Calibration> {
+        let (router, choice) = self.choose(table)?;
+        if !self.recalibrated {
+            return Ok(Calibration { router, choice, served: None });
+        }
+        let served = auto::measure_served(table, router.partition(), self.seed)?;
+        Ok(Calibration { router: router.recalibrated(), choice, served })
+    }
+
+    /// The router before recalibration, and how its partition was chosen.
+    fn choose(&self, table: &Table) -> Result<(Router, Option<Choice>)> {
         let step = self.progress.unwrap_or(&|| ());
         let router = match self.partition.factors() {
             [Factor::Auto { certifiable }] => {
-                let (router, choice) = auto::choose(table, *certifiable, self.seed, step)?;
-                return Ok(Calibration { router, choice: Some(choice) });
+                let wanted = Wanted { certifiable: *certifiable, recalibrated: self.recalibrated };
+                let (router, choice) = auto::choose(table, wanted, self.seed, step)?;
+                return Ok((router, Some(choice)));
             }
             [Factor::Forest { trees } | Factor::HonestForest { trees }] => {
                 let progress = Progress::new(growth_steps(*trees) * WORK_OF_FOREST, step);
@@ -100,21 +136,26 @@ impl<'a> RouterBuilder<'a> {
             }
             _ => Router::fit(table, &self.partition, self.seed, &|| ())?,
         };
-        Ok(Calibration { router, choice: None })
+        Ok((router, None))
     }
 }
 
 impl fmt::Debug for RouterBuilder<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { partition, seed, .. } = self;
-        f.debug_struct("RouterBuilder").field("partition", partition).field("seed", seed).finish_non_exhaustive()
+        let Self { partition, seed, recalibrated, .. } = self;
+        let mut fields = f.debug_struct("RouterBuilder");
+        fields
+            .field("partition", partition)
+            .field("seed", seed)
+            .field("recalibrated", recalibrated)
+            .finish_non_exhaustive()
     }
 }
 
 impl Router {
     /// The builder of a calibration; the default partition is `auto`.
     pub fn builder<'a>() -> RouterBuilder<'a> {
-        RouterBuilder { partition: Partition::auto(), seed: 0, progress: None }
+        RouterBuilder { partition: Partition::auto(), seed: 0, recalibrated: false, progress: None }
     }
 
     /// Fits a partition to a table and groups its rows by cell. No task is involved, except that `auto` compares partitions under standard

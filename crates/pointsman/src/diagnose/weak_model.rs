@@ -42,6 +42,8 @@ pub struct WeakModel {
     /// The saving from serving centroids (`--recalibrate`) in the loss of always predicting, and in the router's cost at the task's prices;
     /// unknown with one label per item, or with only one action.
     pub recalibrating_saves: [Option<Estimate>; 2],
+    /// The partition whose centroids these are; `None` if the savings are unknown.
+    pub recalibrated_partition: Option<String>,
 }
 
 /// One confidence bin.
@@ -134,6 +136,7 @@ impl WeakModel {
             p_value: 1.0,
             bins: Vec::new(),
             recalibrating_saves: [None; 2],
+            recalibrated_partition: None,
         }
     }
 
@@ -228,6 +231,7 @@ mod tests {
             p_value: 1e-6,
             bins: bins.iter().map(bin).collect(),
             recalibrating_saves: [None; 2],
+            recalibrated_partition: None,
         }
     }
 

@@ -93,6 +93,7 @@ impl Diagnosis {
                 // Under a target loss rules are compared by the share routed, not by its cost.
                 keeps_cost.then(|| own.cost.minus(&served.cost).interval(weights)),
             ];
+            self.weak_model.recalibrated_partition = plans.get(1).map(|plan| plan.partition.to_string());
         }
         let outcomes = plans.iter().zip(&crossfit.routers).filter(|(plan, _)| !plan.recalibrated);
         let compared = outcomes.filter_map(|(plan, outcome)| Some(summary.compare(plan, outcome.as_ref()?)));

@@ -32,6 +32,9 @@ pub struct CellSummary {
     pub costs: Named<Option<f64>>,
     /// The action; none for an empty cell, whose queries fall back.
     pub action: Option<String>,
+    /// Of a forest, which decides each query by its own costs: the share of each action among the cell's calibration rows, with the trees
+    /// that were not grown on them. [`action`](Self::action) is the cheapest for the cell as a whole. `None` for other partitions.
+    pub actions: Option<Named<f64>>,
     /// The cost difference to the next-best action.
     pub margin: Option<f64>,
     /// The held-out rows.
@@ -80,6 +83,7 @@ impl Replay {
             all += weight;
         }
         let names = policy.task().action_names();
+        let shares = policy.shares_within_cells();
         let summary = |(cell, &(rows, weight, irreducible, total)): (usize, &(usize, f64, f64, f64))| {
             let cell = CellId(cell as u32);
             let decision = policy.cell(cell);
@@ -100,6 +104,7 @@ impl Replay {
                 total: decision.map(|d| d.total()),
                 costs,
                 action: decision.map(|d| d.action().to_string()),
+                actions: shares.as_ref().and_then(|shares| shares[cell.index()].clone()),
                 margin: decision
                     .filter(|d| d.action() != Action::Undetermined)
                     .map(|d| d.margin())

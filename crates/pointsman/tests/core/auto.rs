@@ -158,3 +158,37 @@ fn progress_is_reported_steps_times() {
         }
     }
 }
+
+/// Items of four classes that are predicted well; labels are noise where a feature says so, whatever the class.
+fn noise_by_feature() -> Table {
+    let (mut rng, mut probs, mut votes, mut noisy) = (Rng::new(5), Vec::new(), Vec::new(), Vec::new());
+    for row in 0..800 {
+        let (class, is_noisy) = (row % 4, (row / 4) % 2 == 1);
+        let mut counts = [0; 4];
+        (0..3).for_each(|_| counts[if is_noisy { rng.below(4) } else { class }] += 1);
+        let top = 0.7 + 0.1 * rng.uniform();
+        probs.extend((0..4).map(|c| if c == class { top } else { (1.0 - top) / 3.0 }));
+        votes.extend(counts);
+        noisy.push(f64::from(u8::from(is_noisy)));
+    }
+    let table = Table::new(["a", "b", "c", "d"], probs).unwrap().with_votes(votes).unwrap();
+    table.with_features(["noisy"], noisy).unwrap()
+}
+
+/// Trees find the noise, but the means of their cells say nothing of the class.
+#[test]
+fn recalibrated_partitions_are_chosen_by_what_they_serve() {
+    let table = noise_by_feature();
+    let builder = Router::builder().recalibrated(true);
+    let tree = builder.clone().partition(Partition::tree()).calibrate(&table).unwrap();
+    let served = tree.served.unwrap();
+    assert!(served.loss > served.own_loss + 5.0 * served.standard_error, "{served:?}");
+    let auto = builder.calibrate(&table).unwrap();
+    let (choice, found) = (auto.choice.unwrap(), auto.served.unwrap());
+    assert!(auto.router.is_recalibrated() && *auto.router.partition() != Partition::tree(), "{choice:?}");
+    assert!(found.loss < served.loss - 5.0 * served.standard_error, "{found:?}, {served:?}");
+    // The costs of the choice are the losses of what is served, as shares of that of the predictions.
+    let share = found.loss / found.own_loss;
+    assert!((choice.candidates[0].cost - share).abs() < 1e-9, "{share}: {choice:?}");
+    assert!(choice.reason().contains("by the Brier loss of always serving the means of cells"), "{}", choice.reason());
+}

@@ -88,15 +88,17 @@ fn print_weak_model(out: &mut impl Write, diagnosis: &Diagnosis) -> io::Result<(
         let digits = decimals([saves.estimate, saves.low, saves.high]).min(5);
         format!("{} (95 % {})", fixed(saves.estimate, digits), between(saves, digits))
     };
+    let by = model.recalibrated_partition.as_ref().map_or(String::new(), |by| format!(" --partition {by}"));
     match &model.recalibrating_saves {
         [_, Some(cost)] if cost.estimate < 0.0 => {
-            text += &format!(" At these prices --recalibrate would cost {} more per query.", saved(&cost.negated()));
+            text +=
+                &format!(" At these prices --recalibrate{by} would cost {} more per query.", saved(&cost.negated()));
         }
-        [_, Some(cost)] => text += &format!(" At these prices --recalibrate would save {} per query.", saved(cost)),
+        [_, Some(cost)] => text += &format!(" At these prices --recalibrate{by} would save {} per query.", saved(cost)),
         [Some(loss), None] if loss.estimate < 0.0 => {
-            text += &format!(" --recalibrate would raise its loss by {}.", saved(&loss.negated()));
+            text += &format!(" --recalibrate{by} would raise its loss by {}.", saved(&loss.negated()));
         }
-        [Some(loss), None] => text += &format!(" --recalibrate would lower its loss by {}.", saved(loss)),
+        [Some(loss), None] => text += &format!(" --recalibrate{by} would lower its loss by {}.", saved(loss)),
         [None, None] => {}
     }
     paragraph(out, 2, &text)
