@@ -410,14 +410,14 @@ impl Records {
         let at = RowAt { file: &self.name, row: self.row, line: Some(last.saturating_sub(within).max(1)) };
         // Only a quote makes a value go on behind a line end.
         let source = self.reader.get_ref();
-        if within > 0 || source.ended {
-            if let Some(quote) = quotes::find(source.raw(end), &self.record, self.delimiter) {
-                let reason = unclosed(&quote, at.line);
-                return Err(match self.header.get(quote.field) {
-                    Some(column) => at.value(column, reason),
-                    None => at.row(reason),
-                });
-            }
+        if (within > 0 || source.ended)
+            && let Some(quote) = quotes::find(source.raw(end), &self.record, self.delimiter)
+        {
+            let reason = unclosed(&quote, at.line);
+            return Err(match self.header.get(quote.field) {
+                Some(column) => at.value(column, reason),
+                None => at.row(reason),
+            });
         }
         if self.record.len() != self.header.len() {
             return Err(at.row(format!(

@@ -113,7 +113,9 @@ pub(super) fn without_flagged(diagnosis: &Diagnosis, flagged: &FlaggedAnnotators
     let is_vote =
         |name: &&String| diagnosis.annotators.iter().any(|one| one.annotator == **name && one.is_majority_vote());
     let (votes, others): (Vec<&String>, Vec<&String>) = others.partition(is_vote);
-    let votes = votes.into_iter().map(|name| format!("{name} looks like a majority vote of the others, or errs far less than they do"));
+    let votes = votes
+        .into_iter()
+        .map(|name| format!("{name} looks like a majority vote of the others, or errs far less than they do"));
     // Copying, or following the model, is another fault than labelling with more noise.
     let is_dependent =
         |name: &&String| diagnosis.annotators.iter().any(|one| one.annotator == **name && !one.differs_by_noise_only());
