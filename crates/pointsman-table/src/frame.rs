@@ -114,6 +114,9 @@ pub struct Joined {
     pub matched: Option<MatchedLabels>,
     /// Names of annotators that differ from an earlier one in capitals or surrounding spaces only, and the name they were taken for.
     pub matched_annotators: Option<MatchedLabels>,
+    /// Names of [`ReadOptions::without`](crate::ReadOptions::without) that no annotator has, if
+    /// [`ReadOptions::allow_absent_without`](crate::ReadOptions::allow_absent_without) allows them.
+    pub absent_without: Vec<String>,
     /// An unused column of the annotations that seems to name the annotators.
     pub unused_annotator: Option<String>,
     /// An unused column of the annotations that seems to hold the times of the labels.

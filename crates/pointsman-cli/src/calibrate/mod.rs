@@ -34,6 +34,8 @@ pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<()> {
     let like = args.like.as_deref().map(input::load_router).transpose()?;
     let added_to = args.add_to.as_deref().map(input::load_router).transpose()?;
     let mut options = input::read_options(&args.reading, Some(&args.votes), Need::Votes)?;
+    // A file of new labels need not have labels of all annotators who are left out.
+    options.allow_absent_without = added_to.is_some();
     options.classes = like.as_ref().or(added_to.as_ref()).map(|router| router.classes().to_vec());
     let frame = input::read_frames(&tables, &options)?;
     match (&like, &added_to) {

@@ -3,13 +3,33 @@
 use std::collections::HashMap;
 
 use pointsman::CellId;
-use pointsman::certify::{CellPlan, FirstCells, Offer, Plan, Purchase, ToCertainty};
+use pointsman::certify::{CellPlan, Offer, Plan, Purchase, ToCertainty, is_distinct};
 
 use super::FIRST_CELLS;
 use crate::args::{OnlyLabels, PlanArgs};
 
 /// The queries over which savings are summed if the traffic is unknown: savings are stated per thousand.
 const QUERIES_IF_UNKNOWN: f64 = 1000.0;
+
+/// The labels to buy first.
+#[derive(Debug)]
+pub(super) struct FirstStep {
+    pub(super) offers: Vec<Offer>,
+    pub(super) cells: Vec<CellId>,
+    pub(super) labels: usize,
+    /// The expected saving per thousand queries, and its standard error.
+    pub(super) worth: f64,
+    pub(super) worth_error: f64,
+    /// The number of labels within which they are the best, if they are not all labels of some cells.
+    pub(super) most: Option<usize>,
+}
+
+impl FirstStep {
+    /// Whether the saving is more than two standard errors above nothing.
+    pub(super) fn is_distinct(&self) -> bool {
+        is_distinct(self.worth, self.worth_error)
+    }
+}
 
 /// The labels that can be bought, and how many.
 ///
@@ -88,13 +108,28 @@ impl<'a> Buying<'a> {
         found.cells.iter().filter_map(with_labels).collect()
     }
 
-    /// The first cells to label, if labels that can be bought are expected to save anything.
-    pub(super) fn begin_with(&self, found: &Plan) -> Option<FirstCells> {
-        found.begin_with_of(FIRST_CELLS, |offer| self.can_be_bought(offer))
+    /// The first labels to buy, if labels that can be bought are expected to save anything: those of the first cells. If their saving cannot
+    /// be distinguished from nothing, they are the best within as many labels, whatever the cell, which a command can list.
+    pub(super) fn begin_with(&self, found: &Plan) -> Option<FirstStep> {
+        let first = found.begin_with_of(FIRST_CELLS, |offer| self.can_be_bought(offer))?;
+        let has_purchase = self.is_priced() || self.most_labels().is_some();
+        let most = Some(first.labels).filter(|_| !has_purchase && !first.is_distinct());
+        let offers = match most {
+            None => self.asked_in(found, &first.cells),
+            Some(most) => self.purchase_of_at_most(found, most).offers,
+        };
+        Some(FirstStep {
+            cells: offers.iter().map(|offer| offer.cell).collect(),
+            labels: offers.iter().map(|offer| offer.labels).sum(),
+            worth: offers.iter().map(|offer| offer.worth).sum(),
+            worth_error: offers.iter().map(|offer| offer.worth_error).fold(0.0, f64::hypot),
+            most,
+            offers,
+        })
     }
 
     /// The labels to ask for in some cells if their price is unknown, each in one way.
-    pub(super) fn asked_in(&self, found: &Plan, cells: &[CellId]) -> Vec<Offer> {
+    fn asked_in(&self, found: &Plan, cells: &[CellId]) -> Vec<Offer> {
         found.asked_of(|offer| self.can_be_bought(offer) && cells.contains(&offer.cell))
     }
 

@@ -45,7 +45,7 @@ fn labels_in_words(found: &Plan, unit: &str, args: &PlanArgs, buying: Buying<'_>
         return text + " in three of four cases.";
     }
     format!(
-        "{text} each in three of four cases. Cell {} is the most traffic per label: {} of it for about {}{}.",
+        "{text} each in three of four cases. Cell {} has the most traffic per label: {} of it for about {}{}.",
         best.cell,
         percent(best.share),
         counted(its_labels.labels, "label", "labels"),

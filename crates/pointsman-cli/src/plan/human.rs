@@ -2,11 +2,11 @@
 
 use std::io::{self, Write};
 
-use pointsman::certify::{CellPlan, CoarserCells, FirstCells, Offer, Plan, Purchase, is_distinct};
+use pointsman::certify::{CellPlan, CoarserCells, Offer, Plan, Purchase, is_distinct, price_of_labels};
 use pointsman::task::Limit;
 use pointsman::{CellId, Partition, Router, Task};
 
-use super::buying::Buying;
+use super::buying::{Buying, FirstStep};
 use super::certainty::certainty_in_words;
 use super::items::ListedItems;
 use super::phrases::{cells_in_words, cost_in_words};
@@ -20,6 +20,10 @@ use crate::render::style::{self, BOLD, DIM, PLAIN};
 use crate::render::table::Grid;
 use crate::render::{entry, next_step, paragraph};
 use crate::words;
+
+/// How to keep both lists of one purchase alike: annotators who are named limit the labels per item, and they are named for one list only.
+pub(super) const OTHER_LIMIT_PER_ITEM: &str =
+    "; add --max-labels-per-item N to both, with the number of your annotators";
 
 /// The confidence that needs no flag.
 const DEFAULT_CONFIDENCE: f64 = 0.95;
@@ -147,7 +151,7 @@ fn print_legend(out: &mut impl Write, found: &Plan, unit: &str, buying: Buying<'
     line("labels per item", "about how many more on each of its items make it certain in three of four cases")?;
     line(
         "more items",
-        "or about how many more items of the cell, with about as many labels per item as now, two at least where it matters",
+        "or: how many new items of the cell, each with as many labels as its present items have on average",
     )?;
     line("labels", "labels in all, by the cheaper of the two ways")?;
     if found.cells.iter().any(|plan| buying.determines(plan)) {
@@ -190,16 +194,18 @@ fn is_worth_buying(found: &Plan, buying: Buying<'_>) -> bool {
 
 /// Advice on the labels to buy, in a sentence or two.
 fn advice(router: &Router, found: &Plan, unit: &str, args: &PlanArgs, buying: Buying<'_>) -> String {
-    let Some(first) = buying.begin_with(found) else { return advice_without_worth(found, unit, args, buying) };
-    match buying.purchase(found) {
-        Some(bought) if buying.is_priced() => advice_on_purchase((router, found), &bought, unit, args, buying),
-        Some(bought) => advice_within((router, found), &bought, unit, args, buying),
-        None => advice_to_begin(found, &first, unit, args, buying),
+    match (buying.purchase(found), buying.begin_with(found)) {
+        (None, Some(first)) => advice_to_begin(found, &first, unit, args, buying),
+        (Some(bought), first) if first.is_some() || !bought.cells.is_empty() => match buying.is_priced() {
+            true => advice_on_purchase((router, found), &bought, unit, args, buying),
+            false => advice_within((router, found), &bought, unit, args, buying),
+        },
+        _ => advice_without_worth(found, unit, args, buying),
     }
 }
 
 /// The advice if neither the prices nor a largest number of labels are known.
-fn advice_to_begin(found: &Plan, first: &FirstCells, unit: &str, args: &PlanArgs, buying: Buying<'_>) -> String {
+fn advice_to_begin(found: &Plan, first: &FirstStep, unit: &str, args: &PlanArgs, buying: Buying<'_>) -> String {
     let (cells, labels) = (cells_in_words(&first.cells), counted(first.labels, "label", "labels"));
     let worth = format!(
         "{} {unit} per thousand queries{}",
@@ -210,7 +216,8 @@ fn advice_to_begin(found: &Plan, first: &FirstCells, unit: &str, args: &PlanArgs
         true => format!("Begin with {cells}: about {labels}, worth {worth}."),
         false => format!("A first step, if you buy them anyway: about {labels} in {cells}, worth {worth}."),
     };
-    let pays = match args.label_price.and_then(|price| first.pays_after(price)) {
+    let pays_after = |price: f64| 1000.0 * price_of_labels(first.labels, price) / first.worth;
+    let pays = match args.label_price.map(pays_after) {
         Some(queries) => format!(
             " These labels{} and have paid for themselves after {}; with --traffic N, plan says whether that is worth it.",
             cost_in_words(first.labels, args, unit),
@@ -218,8 +225,7 @@ fn advice_to_begin(found: &Plan, first: &FirstCells, unit: &str, args: &PlanArgs
         ),
         None => unpriced_in_words(args).to_owned(),
     };
-    let asked = buying.asked_in(found, &first.cells);
-    begin + &pool_in_words(found.pool_for(&asked)) + &uncertain_in_words(found, &first.cells, buying) + &pays
+    begin + &pool_in_words(found.pool_for(&first.offers)) + &uncertain_in_words(found, &first.cells, buying) + &pays
 }
 
 /// An expected saving with its standard error.
@@ -427,15 +433,17 @@ pub(super) fn print_next_step(
     args: &PlanArgs,
     buying: Buying<'_>,
 ) -> io::Result<()> {
-    let Some(first) = buying.begin_with(found).filter(|_| !is_stream(&args.router)) else { return Ok(()) };
-    let purchase = buying.purchase(found);
-    let is_distinct =
-        buying.is_priced() || purchase.as_ref().map_or(first.is_distinct(), |bought| bought.is_distinct());
+    if is_stream(&args.router) {
+        return Ok(());
+    }
+    let (first, purchase) = (buying.begin_with(found), buying.purchase(found));
+    let is_first_distinct = first.as_ref().is_some_and(FirstStep::is_distinct);
+    let is_distinct = buying.is_priced() || purchase.as_ref().map_or(is_first_distinct, |bought| bought.is_distinct());
     let flag =
         |name: &str, value: Option<f64>| value.map_or(String::new(), |value| format!(" --{name} {}", plain(value)));
     let most = |name: &str, value: Option<usize>| flag(name, value.map(|value| value as f64));
     // The labels of the advice are listed, and not all that the table has.
-    let only_first = Some(first.labels).filter(|_| !is_distinct && purchase.is_none());
+    let only_first = first.as_ref().and_then(|first| first.most);
     let prices = flag("label-price", args.label_price)
         + &flag("traffic", args.traffic)
         + &flag("spend", args.spend)
@@ -451,19 +459,28 @@ pub(super) fn print_next_step(
             flags::layout(&args.reading)
         )
     };
-    let recommended = match only_first {
-        Some(labels) => buying.purchase_of_at_most(found, labels).offers,
-        None => buying.recommended(found),
+    let recommended = match (&purchase, first) {
+        (None, None) => return Ok(()),
+        (None, Some(first)) if first.most.is_some() => first.offers,
+        _ => buying.recommended(found),
     };
     let (new, present): (Vec<Offer>, Vec<Offer>) =
         recommended.into_iter().partition(|offer| offer.more_items.is_some());
     let next = match only_first {
-        Some(labels) => format!("To buy the best labels within {} anyway", counted(labels, "label", "labels")),
-        None if is_distinct => "Next".to_owned(),
-        None => "To buy them anyway".to_owned(),
+        Some(most) if !is_distinct => {
+            format!("To buy the best labels within {} anyway", counted(most, "label", "labels"))
+        }
+        _ if is_distinct => "Next".to_owned(),
+        _ => "To buy them anyway".to_owned(),
     };
     if !present.is_empty() {
-        let both = if new.is_empty() { "" } else { " It and the list of new items below are bought together." };
+        let both = match (new.is_empty(), args.max_labels_per_item) {
+            (true, _) => String::new(),
+            (false, limit) => {
+                let same = if limit.is_none() { OTHER_LIMIT_PER_ITEM } else { "" };
+                format!(" It and the list of new items below are bought together{same}.")
+            }
+        };
         let remark = format!(
             "{next}, for {}, list the items that the router has and that should get more labels, out of the calibration table and its \
              labels (--annotations FILE if they are in a file of their own).{both}",

@@ -10,6 +10,7 @@ use pointsman_table::{Column, ColumnKind, Frame, TableWriter};
 
 use super::buying::Buying;
 use super::candidates::Candidates;
+use super::way::Way;
 use crate::args::PlanArgs;
 use crate::flags::shell_quoted_text;
 use crate::render::number::{count, counted};
@@ -37,6 +38,8 @@ pub(super) struct ListedItems {
     pub(super) pool: Option<f64>,
     /// The cells that the plan recommends such labels for, but of which the table has no items that it can use.
     pub(super) cells_without_items: Vec<CellId>,
+    /// The items that the plan recommends more labels for and the table does not have, by cell.
+    pub(super) in_other_tables: Vec<(CellId, usize)>,
     /// The cells for which the plan recommends labels of the other kind: on new items, or on those that the router has.
     pub(super) cells_of_other_way: Vec<CellId>,
     /// The number of those labels.
@@ -118,6 +121,12 @@ pub(super) fn list(
     let cells_without_items = of_this_way.iter().filter(|offer| !is_listed(offer)).map(|offer| offer.cell).collect();
     // A largest number of labels moves offers to cells in which the table has items; the plan needs those that it recommends.
     let missing = if have_votes { 0 } else { found.items_missing(&items, &recommended) };
+    let in_other_tables = of_this_way.iter().filter_map(|offer| {
+        let listed = items.iter().filter(|item| item.cell == offer.cell).count();
+        let missing = Way::new(offer, found, router).present_items()?.saturating_sub(listed);
+        (missing > 0).then_some((offer.cell, missing))
+    });
+    let in_other_tables = in_other_tables.collect();
     warn_all(too_few_annotators(frame, &items));
     if let Some(output) = &args.output {
         let path = args.items.as_deref().unwrap_or(Path::new(""));
@@ -133,6 +142,7 @@ pub(super) fn list(
         not_of_router: candidates.not_of_router,
         rows_elsewhere: candidates.rows_elsewhere,
         cells_without_items,
+        in_other_tables,
         cells_of_other_way: of_other_way.iter().map(|offer| offer.cell).collect(),
         labels_of_other_way: of_other_way.iter().map(|offer| offer.labels).sum(),
         annotators: candidates.annotators,

@@ -3,13 +3,18 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::human::{distinction_in_words, pool_in_words, saving_in_words, unpriced_in_words};
+use pointsman::CellId;
+
+use super::human::{OTHER_LIMIT_PER_ITEM, distinction_in_words, pool_in_words, saving_in_words, unpriced_in_words};
 use super::items::{ListedCell, ListedItems};
 use super::phrases::{cells_in_words, cost_in_words};
 use crate::args::{PlanArgs, VotesArgs};
 use crate::flags::{self, shell_quoted};
 use crate::render::number::{count, counted};
 use crate::render::{next_step, paragraph};
+
+/// The labels of the first new items.
+const NEW_LABELS: &str = "new-labels.csv";
 
 /// Prints how many items are to be labelled, and what to do with the labels.
 pub(super) fn print(out: &mut impl Write, listed: &ListedItems, args: &PlanArgs, unit: &str) -> io::Result<()> {
@@ -58,10 +63,8 @@ fn print_calibrating_again(out: &mut impl Write, listed: &ListedItems, args: &Pl
     let mut remark = match listed.added_rows {
         0 => format!("{when}{and} calibrate again with all labels:"),
         added => {
-            commands.push(format!(
-                "pointsman calibrate pool.csv{} --add-to {first} -o {last}",
-                flags_of_new_labels(args).1
-            ));
+            let earlier = flags_of_labels(args, NEW_LABELS);
+            commands.push(format!("pointsman calibrate pool.csv{earlier} --add-to {first} -o {last}"));
             let are = counted(added, "row that was added later was", "rows that were added later were");
             format!(
                 "{when}{and} calibrate again on the original items, all of them and no others, with all their labels: the {are} chosen cell by \
@@ -80,14 +83,15 @@ fn print_calibrating_again(out: &mut impl Write, listed: &ListedItems, args: &Pl
 /// Prints how to add new items to the router's.
 fn print_adding(out: &mut impl Write, listed: &ListedItems, args: &PlanArgs) -> io::Result<()> {
     let table = args.items.as_deref().map(shell_quoted).unwrap_or_default();
-    let (file, reading) = flags_of_new_labels(args);
+    let file = next_labels(listed, args);
+    let reading = flags_of_labels(args, &file);
     let own = shell_quoted(&args.router);
     let (router, output, order) = match has_other_list(listed, args) {
         true => {
             let [_, router] = routers_with_more_labels(listed, args);
             let order = format!(
-                "First calibrate again with the labels on items that the router has, as the command below their list says, which gives {router} \
-                 (without such labels, add to {own}). Then, when"
+                "If you also buy labels on items that the router has, use those first: the command below their list writes {router}. \
+                 Otherwise replace {router} by {own} here. When"
             );
             (router.clone(), router_after(&router), order)
         }
@@ -123,20 +127,25 @@ fn router_after(router: &str) -> String {
     next_name("more", Some(Path::new(router))) + ".safetensors"
 }
 
-/// The file of new labels, and the flags with which new items and these labels are read.
-fn flags_of_new_labels(args: &PlanArgs) -> (String, String) {
-    let file = next_name("new-labels", args.votes.annotations.as_deref()) + ".csv";
+/// The file of the labels of this round. Those of new items that were added earlier are in [`NEW_LABELS`].
+fn next_labels(listed: &ListedItems, args: &PlanArgs) -> String {
+    let name = |present: &Path| next_name("new-labels", Some(present)) + ".csv";
+    let first = name(args.votes.annotations.as_deref().unwrap_or(Path::new("")));
+    if first == NEW_LABELS && listed.added_rows > 0 { name(Path::new(NEW_LABELS)) } else { first }
+}
+
+/// The flags with which new items and a file of their labels are read.
+fn flags_of_labels(args: &PlanArgs, file: &str) -> String {
     // Joining the table with the labels leaves out items that nobody labelled, which --strict would refuse.
     let labels = VotesArgs {
-        annotations: Some(PathBuf::from(&file)),
+        annotations: Some(PathBuf::from(file)),
         strict: false,
         first_labels: None,
         without: args.votes.without.clone(),
         ignored_labels: args.votes.ignored_labels.clone(),
         keep_label: args.votes.keep_label,
     };
-    let reading = flags::reading(&args.reading, Some(&labels));
-    (file, reading)
+    flags::reading(&args.reading, Some(&labels))
 }
 
 /// A name for a file that is not the name of the present one: with the stem `more`, `more` and then `more-2`, `more-3`.
@@ -169,6 +178,11 @@ fn in_words(listed: &ListedItems, args: &PlanArgs, unit: &str) -> String {
             counted(listed.missing, "item", "items"),
             pool_in_words(listed.pool)
         );
+    }
+    if listed.items > 0 && !listed.in_other_tables.is_empty() {
+        let of_cell = |(cell, items): &(CellId, usize)| format!("{} of cell {cell}", counted(*items, "item", "items"));
+        let items = listed.in_other_tables.iter().map(of_cell).collect::<Vec<_>>().join(", ");
+        text += &format!(" The plan asks for more labels also on items that this table does not have: {items}.");
     }
     text += &cost_and_saving(listed, args, unit);
     if listed.items > 0 {
@@ -207,11 +221,12 @@ fn other_way_in_words(listed: &ListedItems, args: &PlanArgs) -> String {
     // Another limit would give the other list another part.
     let annotators = listed.annotators.filter(|_| args.max_labels_per_item.is_none());
     let same = annotators.map_or(String::new(), |most| format!(", and --max-labels-per-item {most} as here"));
-    let asked = asked_in_words(args);
-    let limit = if args.max_labels.is_some() || args.spend.is_some() { ", within the limit" } else { "" };
+    let unknown = listed.annotators.is_none() && args.max_labels_per_item.is_none();
+    let both = if unknown { OTHER_LIMIT_PER_ITEM } else { "" };
+    let limit = if args.max_labels.is_some() || args.spend.is_some() { " within the limit" } else { "" };
     format!(
-        " None are listed for {cells}: {labels} {way} are {asked} there; list them with --items and {table}{same}. Both lists together are what \
-         is {asked}{limit}; to buy labels of this kind only, add --only {}.",
+        " For {cells} the plan asks for {labels} {way}, which are not in this list: list them with --items and {table}{same}. The two lists are \
+         one purchase{limit}{both}. To buy labels of this kind only, add --only {}.",
         only_this_kind(listed)
     )
 }

@@ -270,7 +270,7 @@ pub(super) fn report(
             labels: first.labels,
             worth: first.worth,
             worth_error: first.worth_error,
-            pool: found.pool_for(&buying.asked_in(found, &first.cells)),
+            pool: found.pool_for(&first.offers),
         }),
         items: listed.map(|listed| ItemsReport {
             items: listed.items,

@@ -57,6 +57,11 @@ impl Way {
         self.more_labels_per_item
     }
 
+    /// The items of the router that get more labels; `None` if items are new.
+    pub(super) fn present_items(&self) -> Option<usize> {
+        self.present_items
+    }
+
     /// The labels in words, as in "cell 3: 40 new items with 2 labels each".
     pub(super) fn in_words(&self) -> String {
         let cell = self.cell;

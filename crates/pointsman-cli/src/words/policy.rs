@@ -62,18 +62,23 @@ pub(crate) fn promised_cost(promise: &Promise, unit: &str) -> String {
     )
 }
 
-/// Which panels' costs rest on an assumption about labels, one sentence each.
-pub(crate) fn assumed_panels(policy: &Policy) -> Vec<String> {
-    let said = |panel: AssumedPanel| {
-        format!(
-            "The labels do not identify the cost of {}: that takes {} labels per item, and {} of the calibration rows have fewer. For these \
-             rows the cost rests on an assumed distribution of labels, and ± does not include what is wrong with it.",
-            panel.route,
-            panel.labels_needed,
-            percent(panel.share)
-        )
+/// Which panels' costs rest on an assumption about labels; `None` if none do.
+pub(crate) fn assumed_panels(policy: &Policy) -> Option<String> {
+    let panels = policy.assumed_panels();
+    let names: Vec<&str> = panels.iter().map(|panel| panel.route.as_str()).collect();
+    let needs = |panel: &AssumedPanel| {
+        let which = if panels.len() == 1 { "that" } else { panel.route.as_str() };
+        let (needed, few) = (panel.labels_needed, percent(panel.share));
+        format!("{which} takes {needed} labels per item, and {few} of the calibration rows have fewer")
     };
-    policy.assumed_panels().into_iter().map(said).collect()
+    (!panels.is_empty()).then(|| {
+        format!(
+            "The labels do not identify the cost of {}: {}. For these rows the cost rests on an assumed distribution of labels, and ± does \
+             not include what is wrong with it.",
+            names.join(", "),
+            panels.iter().map(needs).collect::<Vec<_>>().join("; ")
+        )
+    })
 }
 
 /// A warning per route that is assumed to be perfect although these rows have its oracle's answers.
@@ -242,9 +247,16 @@ pub(crate) fn coarser_cells(found: &CoarserCells, now: Option<&Promise>, unit: &
         };
     };
     let cost = best.promise.as_ref().zip(now).map_or(String::new(), |(then, now)| {
+        let promises = [then, now];
         let [then, now] =
-            [then, now].map(|promise| format!("{} ± {}", fixed(promise.cost, 4), fixed(promise.standard_error, 4)));
-        format!("; queries are expected to cost {then} {unit} with it, {now} now")
+            promises.map(|promise| format!("{} ± {}", fixed(promise.cost, 4), fixed(promise.standard_error, 4)));
+        // The two are estimated on the same rows, so the error of their difference is at most about this.
+        let error = promises.iter().map(|promise| promise.standard_error).fold(0.0, f64::hypot);
+        let unclear = match (promises[0].cost - promises[1].cost).abs() <= 2.0 * error {
+            true => ", which does not show which of them costs less",
+            false => "",
+        };
+        format!("; queries are expected to cost {then} {unit} with it, {now} now{unclear}")
     });
     format!(
         "With coarser cells more would be certain: --partition {} has {} and would make {} certain{cost}. That is a forecast from the \

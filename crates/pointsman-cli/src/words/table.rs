@@ -114,6 +114,7 @@ fn join(joined: &Joined) -> Vec<String> {
         copied,
         matched,
         matched_annotators,
+        absent_without,
         unused_annotator,
         ignored,
         superseded,
@@ -163,6 +164,10 @@ fn join(joined: &Joined) -> Vec<String> {
             counted(*rows, "row has", "rows have"),
             pairs.join(", ")
         ));
+    }
+    if !absent_without.is_empty() {
+        let names: Vec<String> = absent_without.iter().map(|name| format!("--without {name:?}")).collect();
+        sentences.push(format!("{file}: no annotator has the name of {}", names.join(", ")));
     }
     if not_annotated.count > 0 {
         sentences.push(format!(

@@ -105,7 +105,7 @@ fn labels_of_unknown_price_are_not_said_to_pay() {
     let one =
         "calibrate items.csv --annotations labels.csv --first-labels 1 --partition confidence:4 -o one.safetensors";
     line(path, one).ok();
-    let mut kinds = [0; 2];
+    let (mut kinds, mut first_steps) = ([0; 2], 0);
     for (router, task, limit) in [
         ("router", TASK, " --max-labels 30"),
         ("router", TASK, " --max-labels 600"),
@@ -136,8 +136,17 @@ fn labels_of_unknown_price_are_not_said_to_pay() {
         for part in ["if you buy them anyway", "cannot be distinguished from nothing", " anyway, for cell"] {
             assert_eq!(text.contains(part), !is_distinct, "{worth} ± {error}: {text}");
         }
+        // The first step is what the command below it lists.
+        if let (true, Some((_, most))) = (limit.is_empty(), text.split_once(" --max-labels ")) {
+            let most = most.split(' ').next().unwrap();
+            let listed = line(path, &format!("{plan} --max-labels {most} --json")).ok().json();
+            for key in ["cells", "labels"] {
+                assert_eq!(listed["purchase"][key], found["begin_with"][key], "{key}: {text}");
+            }
+            first_steps += 1;
+        }
     }
-    assert!(kinds.iter().all(|n| *n > 0), "{kinds:?}");
+    assert!(kinds.iter().all(|n| *n > 0) && first_steps > 0, "{kinds:?}, {first_steps}");
     let priced = format!("plan router.safetensors {TASK} --label-price 0.000001 --traffic 1000000");
     let words = line(path, &priced).ok().words();
     assert!(words.contains("Worth buying") || words.contains("Pays in expectation, but uncertain"), "{words}");
@@ -273,6 +282,8 @@ fn plans_without_certain_cells_say_what_would_make_them_certain() {
         Some(partition) => assert!(text.contains(&format!("--partition {partition} has")), "{text}"),
         None => assert!(text.contains("label more items, or try cells by features"), "{text}"),
     }
+    let unclear = "which does not show which of them costs less";
+    assert_eq!(text.contains("queries are expected to cost"), text.contains(unclear), "{text}");
     // 40 cells are more than any of these has.
     assert_eq!(found["coarser"]["tried"], serde_json::json!(["top-class:5", "confidence:10", "confidence:5"]));
     let certified = line(path, &format!("show fine.safetensors {TASK} --json")).ok().json();
@@ -377,7 +388,7 @@ fn commands_of_both_lists_keep_all_labels() {
             present.contains("-o more.safetensors") && present.contains("added afterwards, to more.saf"),
             "{present}"
         );
-        assert!(new.contains("First calibrate again"), "{new}");
+        assert!(new.contains("use those first: the command below their list writes more.safetensors"), "{new}");
         assert!(new.contains("--add-to more.safetensors -o more-2.safetensors"), "{new}");
     }
     assert!(both > 0);

@@ -6,6 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::second_round::first_round;
 use crate::{has_keys, keys, line, parse_csv, real_data, repository, workshop, world};
 
 const JURIES: &str =
@@ -272,4 +273,18 @@ fn columns_of_numbers_are_answers_only_with_the_flag_in_the_warning() {
     assert!(!run.stdout.contains("answers"), "{run:?}");
     let run = line(folder.path(), &format!("{calibrate} {flag}")).ok();
     assert!(!run.stderr.contains("was not read") && run.words().contains("answers of seconds"), "{run:?}");
+}
+
+/// Panels of more experts than labels less one are named in one sentence. The Brier loss of shares is known from two labels per item.
+#[test]
+fn panels_of_unknown_cost_are_named_together() {
+    let (folder, _) = first_round();
+    let show = |loss: &str| {
+        let panels = "--route four=0.04,panel:m=4 --route five=0.05,panel:m=5";
+        line(folder.path(), &format!("show router.safetensors --loss {loss} {panels}")).ok().words()
+    };
+    let words = show("zero-one");
+    assert!(words.contains("do not identify the cost of four, five: four takes 5 labels per item"), "{words}");
+    assert_eq!(words.matches("do not identify the cost").count(), 1, "{words}");
+    assert!(!show("brier").contains("do not identify the cost"));
 }

@@ -76,6 +76,7 @@ pub(super) struct Counter<'a> {
     pub(super) ignored: usize,
     /// Names of annotators whose labels do not count.
     without: &'a [String],
+    allow_absent_without: bool,
     /// Whether each annotator is left out.
     is_left_out: Vec<bool>,
     /// Item, annotator and class of every label that counts, if annotators are named.
@@ -108,6 +109,7 @@ impl<'a> Counter<'a> {
             ignored_labels: options.ignored_labels.iter().map(|label| lower_case(label)).collect(),
             ignored: 0,
             without: &options.without,
+            allow_absent_without: options.allow_absent_without,
             is_left_out: Vec::new(),
             labelled: Vec::new(),
             keep_label: options.keep_label,
@@ -295,13 +297,18 @@ impl<'a> Counter<'a> {
             let (name, hint) = (&self.columns.annotator, self.annotator_hint());
             return Err(Error::file(file, format!("no column {name}: nobody can be left out by name{hint}")));
         }
-        if let Some(name) = self.without.iter().find(|name| self.annotators.get(name).is_none()) {
+        if let Some(name) = self.absent_without().next().filter(|_| !self.allow_absent_without) {
             return Err(Error::file(file, self.unknown_annotator(name)));
         }
         if self.is_left_out.iter().all(|left_out| *left_out) {
             return Err(Error::file(file, "all annotators are left out: keep at least one"));
         }
         Ok(())
+    }
+
+    /// The names to leave out that no annotator has.
+    pub(super) fn absent_without(&self) -> impl Iterator<Item = &'a String> {
+        self.without.iter().filter(|name| self.annotators.get(name).is_none())
     }
 
     /// The message about a name that no annotator has.

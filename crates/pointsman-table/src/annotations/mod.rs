@@ -61,6 +61,8 @@ pub(crate) struct Join {
     copied: Option<CopiedLabels>,
     matched: Option<MatchedLabels>,
     matched_annotators: Option<MatchedLabels>,
+    /// Names to leave out that no annotator has.
+    absent_without: Vec<String>,
     /// Whether the dates of every item's labels differ.
     is_order_known: bool,
     /// Whether some labels are numbers of classes.
@@ -90,6 +92,7 @@ impl Join {
         }
         counter.check_left_out(&name)?;
         counter.check_kept(&name)?;
+        let absent_without = counter.absent_without().cloned().collect();
         let is_order_known = counter.count_by_date();
         let has_numbers_as_labels = counter.labels.have_indices();
         let Counter { found, ids, items, counts, annotators, labelled, ignored, superseded, copied, matched, .. } =
@@ -119,6 +122,7 @@ impl Join {
             copied,
             matched,
             matched_annotators,
+            absent_without,
             is_order_known,
             has_numbers_as_labels,
         })
@@ -240,6 +244,7 @@ impl Join {
             copied: self.copied.clone(),
             matched: self.matched.clone(),
             matched_annotators: self.matched_annotators.clone(),
+            absent_without: self.absent_without.clone(),
             unused_annotator: self.unused_annotator.clone(),
             unused_date: self.unused_date.clone(),
             is_sorted_by_annotator: !self.is_order_known

@@ -34,6 +34,8 @@ pub struct ReadOptions {
     /// The names of annotators whose labels are all left out. Rows without other labels are dropped. Annotations must name their
     /// annotators.
     pub without: Vec<String>,
+    /// Whether [`ReadOptions::without`] may name annotators who gave no label, as in a file of new labels alone.
+    pub allow_absent_without: bool,
     /// Annotations with one of these labels are left out, such as those of undecided annotators; capitals and surrounding spaces do not
     /// matter. An empty text leaves out annotations without a label.
     pub ignored_labels: Vec<String>,
@@ -76,6 +78,7 @@ impl Default for ReadOptions {
             annotations: None,
             first_labels: None,
             without: Vec::new(),
+            allow_absent_without: false,
             ignored_labels: Vec::new(),
             keep_label: None,
             strict: false,

@@ -647,6 +647,16 @@ fn annotators_keep_their_names_and_may_be_left_out() {
         let error = read(&without, 0).unwrap_err().to_string();
         assert!(error.contains("labels.csv") && error.contains(part), "{error}");
     }
+    // A file of new labels alone need not have labels of all those who are left out.
+    let options = ReadOptions {
+        annotations: Some(folder.path("labels.csv")),
+        without: vec!["ann".into(), "dan".into()],
+        allow_absent_without: true,
+        ..ReadOptions::default()
+    };
+    let frame = read_frame(&table, &options).unwrap();
+    assert_eq!(frame.annotations.as_ref().unwrap().names(), ["bob", "cy"]);
+    assert_eq!(frame.joined.unwrap().absent_without, ["dan"]);
     let unnamed = folder.file("unnamed.csv", "id,label\n1,cat\n2,cat\n3,dog\n");
     let options = ReadOptions { annotations: Some(unnamed), without: vec!["ann".into()], ..ReadOptions::default() };
     let error = read_frame(&table, &options).unwrap_err().to_string();

@@ -21,6 +21,9 @@ const PART_OF_LARGEST_WORTH_PER_LABEL: f64 = 0.1;
 /// The part of the largest possible saving that a plan asks for in a cell that labels do not determine.
 const PART_OF_LARGEST_SAVING: f64 = 0.75;
 
+/// Labels of unknown price are not asked for if they save at most this part of the expected cost of queries.
+const NEGLIGIBLE_PART_OF_COST: f64 = 1e-5;
+
 /// The undetermined cells of a task, and the labels to buy for them.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -220,7 +223,7 @@ impl Plan {
     #[must_use]
     pub fn purchase_of(&self, label_price: f64, queries: f64, can_be_bought: impl Fn(&Offer) -> bool) -> Purchase {
         let offers = self.cells.iter().filter_map(|plan| plan.best(label_price, queries, &can_be_bought));
-        total(offers, label_price, queries)
+        total(offers.filter(|offer| label_price > 0.0 || self.saves(offer)), label_price, queries)
     }
 
     /// As [`Plan::purchase_of`], with at most `most` labels in all: those that are expected to save most.
@@ -237,6 +240,7 @@ impl Plan {
     ) -> Purchase {
         let steps = |(place, plan): (usize, &CellPlan)| {
             let mut offers = plan.offers(&can_be_bought);
+            offers.retain(|offer| label_price > 0.0 || self.saves(offer));
             offers.sort_by(|a, b| a.labels.cmp(&b.labels).then(b.worth.total_cmp(&a.worth)));
             offers.dedup_by_key(|offer| offer.labels);
             let vertices = upper_envelope(offers.iter().map(|offer| (offer.labels as f64, offer.worth)));
@@ -298,12 +302,9 @@ impl Plan {
     #[must_use]
     pub fn begin_with_of(&self, cells: usize, can_be_bought: impl Fn(&Offer) -> bool) -> Option<FirstCells> {
         const NEGLIGIBLE_PART: f64 = 0.01;
-        const NEGLIGIBLE_SAVING: f64 = 1e-5;
         let mut asked = self.asked_of(&can_be_bought);
         let most = asked.iter().map(|offer| offer.worth).fold(0.0, f64::max);
-        let cost = self.promise.as_ref().map_or(0.0, |promise| 1000.0 * promise.cost);
-        let least = f64::max(NEGLIGIBLE_PART * most, NEGLIGIBLE_SAVING * cost);
-        asked.retain(|offer| offer.worth > least);
+        asked.retain(|offer| self.saves(offer) && offer.worth > NEGLIGIBLE_PART * most);
         asked.sort_by(|a, b| b.worth_per_label().total_cmp(&a.worth_per_label()).then(a.cell.cmp(&b.cell)));
         let largest = asked.first().map_or(0.0, Offer::worth_per_label);
         asked.retain(|offer| offer.worth_per_label() >= PART_OF_LARGEST_WORTH_PER_LABEL * largest);
@@ -329,7 +330,17 @@ impl Plan {
     /// As [`Plan::asked`], each offer in one way: the cheaper one of those that can be bought, such as only new items.
     #[must_use]
     pub fn asked_of(&self, can_be_bought: impl Fn(&Offer) -> bool) -> Vec<Offer> {
-        self.cells.iter().filter_map(|plan| plan.asked_of(&can_be_bought)).collect()
+        let asked = |plan: &CellPlan| {
+            let determining = plan.determining_of(&can_be_bought);
+            determining.or_else(|| plan.asked_of(&can_be_bought).filter(|offer| self.saves(offer)))
+        };
+        self.cells.iter().filter_map(asked).collect()
+    }
+
+    /// Whether labels are expected to save enough to be named where no price says whether they pay.
+    fn saves(&self, offer: &Offer) -> bool {
+        let cost = self.promise.as_ref().map_or(0.0, |promise| 1000.0 * promise.cost);
+        offer.worth > NEGLIGIBLE_PART_OF_COST * cost
     }
 
     /// The labels that would determine cells, over all cells where a reasonable number does, by the cheaper way in each; `None` if there are
@@ -463,6 +474,19 @@ mod tests {
         assert!(plan.purchase_within(100, 0.0, 1000.0, |offer| offer.more_labels.is_some()).cells.is_empty());
     }
 
+    /// Labels that save next to nothing are not recommended, unless their price is known and lower.
+    #[test]
+    fn negligible_savings_are_none() {
+        let mut small = cell();
+        small.by_items.iter_mut().chain(&mut small.by_labels).for_each(|offer| offer.worth *= 1e-9);
+        let plan = plan_of(vec![small]);
+        assert!(plan.purchase(0.0, 1000.0).cells.is_empty());
+        assert!(plan.purchase_within(100, 0.0, 1000.0, |_| true).cells.is_empty());
+        assert!(plan.asked().is_empty() && plan.begin_with(3).is_none());
+        assert!(!plan.purchase(1e-12, 1e6).cells.is_empty());
+        assert!(!plan_of(vec![cell()]).purchase(0.0, 1000.0).cells.is_empty());
+    }
+
     /// A plan with these cells.
     fn plan_of(cells: Vec<CellPlan>) -> Plan {
         let labels = |row: usize| if row.is_multiple_of(3) { [2, 0] } else { [1, 1] };
@@ -470,8 +494,8 @@ mod tests {
         let table = table.with_votes((0..60).flat_map(labels).collect()).unwrap();
         let router = Router::calibrate(&table, &Partition::confidence(1)).unwrap();
         let task = Task::new(Loss::brier()).abstain(0.3).unwrap();
-        let certificate = router.certificate(&task, 0.95).unwrap();
-        let judgement = certificate.judge(&router.policy(&task).unwrap()).unwrap();
-        Plan { certificate, judgement, promise: None, max_labels_per_item: None, cells }
+        let (certificate, policy) = (router.certificate(&task, 0.95).unwrap(), router.policy(&task).unwrap());
+        let judgement = certificate.judge(&policy).unwrap();
+        Plan { certificate, judgement, promise: policy.promise(), max_labels_per_item: None, cells }
     }
 }

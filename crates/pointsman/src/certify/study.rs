@@ -87,7 +87,9 @@ impl Router {
                 Some(Known { forecast: study.forecast.as_ref()?, estimates: study.differences(), variances })
             })
             .collect();
-        let prior = DifferencePrior::fit(&known, task.actions(), self.cells().pooled_groups().is_some());
+        let has_budget = matches!(policy.task().limit(), Some(Limit::Budget(_)));
+        let is_pooled = self.cells().pooled_groups().is_some();
+        let prior = DifferencePrior::fit(&known, task.actions(), is_pooled, has_budget);
         let open = |study: &&Study<'_>| !judgement.cells[study.cell().index()].certain;
         let budget = match policy.task().limit() {
             Some(Limit::Budget(most)) => {

@@ -2,6 +2,7 @@
 
 use super::Policy;
 use crate::oracle::Panel;
+use crate::partition::CellId;
 use crate::router::Router;
 use crate::task::Route;
 
@@ -29,8 +30,15 @@ impl Policy {
             (0..rows.rows()).filter(|&row| is_counted(row)).map(|row| rows.weight(row)).sum()
         };
         let all = weight_of(&|_| true);
+        let mut estimates = (0..self.cells.count() as u32).filter_map(|cell| self.cell(CellId(cell)));
+        let is_noise_known = estimates.all(|decision| decision.estimate().is_known());
         let assumed = |route: &Route| {
-            let needed = Panel::from_oracle(route.oracle())?.labels_needed(self.task.loss());
+            let panel = Panel::from_oracle(route.oracle())?;
+            let needed = panel.labels_needed(self.task.loss());
+            // Its loss is a multiple of the irreducible loss, which is known or borrowed for every cell then.
+            if panel.depends_on_agreement_only(self.task.loss()) && is_noise_known {
+                return None;
+            }
             let share = weight_of(&|row| rows.votes(row).is_some_and(|votes| votes.k() < needed)) / all;
             (share > 0.0).then(|| AssumedPanel { route: route.name().to_owned(), labels_needed: needed, share })
         };
@@ -60,5 +68,19 @@ mod tests {
         // Two labels identify the Brier loss of shares, whatever the number of experts.
         assert_eq!(shares(Loss::brier()), [("two".to_owned(), 3, 0.25), ("three".to_owned(), 4, 1.0)]);
         assert_eq!(shares(Loss::zero_one()).last(), Some(&("mean".to_owned(), 10, 1.0)));
+    }
+
+    /// The Brier loss of shares is a multiple of the irreducible loss, which rows with one label borrow from others.
+    #[test]
+    fn panels_of_shares_are_assumed_only_if_labels_do_not_show_the_noise() {
+        let is_assumed = |labels: fn(usize) -> [u32; 2]| {
+            let table = Table::new(["no", "yes"], [0.7, 0.3].repeat(60)).unwrap();
+            let table = table.with_votes((0..60).flat_map(labels).collect()).unwrap();
+            let task = Task::new(Loss::brier()).route("mean", Oracle::panel(3, Aggregate::Mean).unwrap(), 0.1).unwrap();
+            let router = Router::calibrate(&table, &Partition::confidence(1)).unwrap();
+            !router.policy(&task).unwrap().assumed_panels().is_empty()
+        };
+        assert!(!is_assumed(|row| if row % 4 == 0 { [1, 0] } else { [2, 1] }));
+        assert!(is_assumed(|_| [1, 0]));
     }
 }
