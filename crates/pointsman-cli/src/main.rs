@@ -109,7 +109,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Diagnose(args) => diagnose::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Task(TaskCommand::Check(args)) => check::task::run(&args),
-        Command::WhatIf(args) => what_if::run(&args),
+        Command::WhatIf(args) => what_if::run(args),
         Command::Serve(args) => serve::run(&args),
         Command::Deployments(command) => serve::deployments(&command),
         Command::Versions(command) => serve::versions(&command),

@@ -54,6 +54,9 @@ pub(crate) struct Answer<'a> {
     pub(crate) would: Option<&'a str>,
     /// Whether the decision is audited by people. This version has no audits: always false.
     pub(crate) audited: bool,
+    /// False if the decision could not be logged and is answered all the same (`on_log_failure`): its id will find nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) logged: Option<bool>,
     /// More about the decision, if the request asked for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) explanation: Option<Explanation<'a>>,
@@ -126,6 +129,7 @@ impl<'a> Answer<'a> {
             wanted: outcome.degraded.map(|(wanted, _)| names.action(wanted)),
             would: outcome.would.map(|code| names.action(code)),
             audited: false,
+            logged: None,
             explanation: None,
         }
     }

@@ -16,14 +16,16 @@ use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
 use pointsman::error::printable;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
+use utoipa::openapi::{Content, Ref, ResponseBuilder};
 use utoipa::{Modify, OpenApi, openapi};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::access::{Access, Rates, Require, require};
-use crate::api::problem::{Kind, Problem};
+use crate::api::problem::{Kind, Problem, with_error_field};
 use crate::api::refusals;
 use crate::api::request_id::identify_request;
+use crate::api::site::{check_host, check_site};
 use crate::api::{admin_log, decide, decisions, deployments, files, health, infer, versions, what_if};
 use crate::clock::Ids;
 use crate::deployment::{Deployments, LoadError};
@@ -157,24 +159,26 @@ impl App {
         }))
     }
 
-    /// Commits decisions.
+    /// Commits decisions; `None` if they cannot be, and are answered all the same.
     pub(crate) async fn append(
         &self,
         records: Arc<Vec<Record>>,
         alike: Arc<[u32]>,
-    ) -> Result<Vec<Appended>, StoreError> {
+    ) -> Result<Option<Vec<Appended>>, StoreError> {
         let rows = records.len();
         match self.store.append_alike(records, alike).await {
-            Err(StoreError::Unavailable(_) | StoreError::QueueFull { .. })
-                if self.on_log_failure == OnLogFailure::Answer =>
-            {
+            Err(StoreError::Unavailable(_) | StoreError::QueueFull { .. }) if self.answers_unlogged() => {
                 self.metrics.count_lost(rows);
-                Ok(vec![Appended::Committed; rows])
+                Ok(None)
             }
-            other => other,
+            other => other.map(Some),
         }
     }
 
+    /// Whether decisions that cannot be committed are answered all the same.
+    pub(crate) fn answers_unlogged(&self) -> bool {
+        self.on_log_failure == OnLogFailure::Answer
+    }
     /// Changes the registry, and decides by it from now on.
     pub(crate) async fn change(&self, change: Change, by: &str) -> Result<Changed, Problem> {
         let asked = change.clone();
@@ -239,12 +243,29 @@ impl Modify for Keys {
     }
 }
 
-/// Describes which scope of a key these operations need.
+/// Describes which scope of a key these operations need, and the refusals that do not depend on the operation.
 fn describe_scope(description: &mut openapi::OpenApi, scope: Scope) {
-    for item in description.paths.paths.values_mut() {
+    for (path, item) in &mut description.paths.paths {
         let operations = [&mut item.get, &mut item.put, &mut item.post, &mut item.delete];
         for operation in operations.into_iter().flatten() {
             operation.security = Some(vec![SecurityRequirement::new(KEY, [scope.name()])]);
+            let of_all = [
+                ("401", true, "The key is missing, unknown or disabled"),
+                ("403", true, "The key lacks the scope, or a browser sends this for another site"),
+                ("404", path.contains('{'), "There is no such thing"),
+                ("408", true, "The request took too long"),
+                ("413", operation.request_body.is_some(), "The body is too large, or has too many queries"),
+                ("415", operation.request_body.is_some(), "The body is encoded, or in a format that is not read here"),
+                ("429", true, "The key makes too many requests"),
+                ("503", true, "The store cannot be used now"),
+            ];
+            for (status, _, what) in of_all.into_iter().filter(|(_, occurs, _)| *occurs) {
+                let refusal = || {
+                    let content = Content::new(Some(Ref::from_schema_name("Problem")));
+                    ResponseBuilder::new().description(what).content("application/problem+json", content).build().into()
+                };
+                operation.responses.responses.entry(status.to_owned()).or_insert_with(refusal);
+            }
         }
     }
 }
@@ -302,21 +323,32 @@ fn addresses(app: &Arc<App>) -> (axum::Router, openapi::OpenApi) {
 #[derive(Debug, Clone)]
 pub struct Api {
     router: TowerToHyperService<axum::Router>,
-    limits: Limits,
+    state: Arc<App>,
 }
 
 impl Api {
     /// Answers a request.
     pub async fn answer(&self, request: Request) -> Response {
-        identify_request(request, |request| async { self.answer_in_time(request).await.into_response() }).await
+        let answer = async |request: Request| {
+            let is_open_inference = request.uri().path().starts_with("/v2/");
+            let response = self.answer_in_time(request).await.into_response();
+            if is_open_inference { with_error_field(response) } else { response }
+        };
+        identify_request(request, answer).await
     }
 
     /// Ends a request that takes too long, and sees to it that every refusal is a problem document.
     async fn answer_in_time(&self, mut request: Request) -> Result<Response, Problem> {
+        let limits = &self.state.limits;
+        check_site(request.method(), request.headers())?;
+        // Whether the process runs is asked from elsewhere, too.
+        if !self.state.needs_key() && request.uri().path() != "/healthz" {
+            check_host(request.headers())?;
+        }
         refusals::check_encoding(request.headers())?;
         // Uploads have a layer with a limit of their own.
-        DefaultBodyLimit::max(self.limits.body).apply(&mut request);
-        let limit = self.limits.time;
+        DefaultBodyLimit::max(limits.body).apply(&mut request);
+        let limit = limits.time;
         let answer = without_panic(self.router.call(request));
         let response = tokio::time::timeout(limit, answer).await.map_err(|_| {
             let detail = format!(
@@ -325,11 +357,7 @@ impl Api {
             );
             Problem::new(Kind::Timeout, detail)
         })?;
-        Ok(if response.status().is_client_error() {
-            refusals::as_problem(response, &self.limits).await
-        } else {
-            response
-        })
+        Ok(if response.status().is_client_error() { refusals::as_problem(response, limits).await } else { response })
     }
 }
 
@@ -357,7 +385,7 @@ pub fn app(state: &Arc<App>) -> Api {
     let router = router.route("/openapi.json", get(answer)).fallback(|| {
         std::future::ready(Problem::new(Kind::NotFound, "there is nothing at this address: see /openapi.json"))
     });
-    Api { router: TowerToHyperService::new(router), limits: state.limits }
+    Api { router: TowerToHyperService::new(router), state: Arc::clone(state) }
 }
 
 #[cfg(test)]
@@ -365,13 +393,16 @@ mod tests {
     use axum::body::{Body, to_bytes};
 
     use super::*;
+    use crate::store::sqlite::{Settings as SqliteSettings, SqliteStore};
 
-    fn api(router: axum::Router) -> Api {
-        let limits = Limits { time: Duration::from_millis(20), ..Limits::default() };
-        Api { router: TowerToHyperService::new(router), limits }
-    }
-
-    async fn refusal_of(api: &Api) -> serde_json::Value {
+    /// The refusal of a service with these addresses.
+    async fn refusal_of(router: axum::Router) -> serde_json::Value {
+        let folder = tempfile::tempdir().unwrap();
+        let store = SqliteStore::open(folder.path().join("store.db"), SqliteSettings::new()).unwrap();
+        let mut settings = Settings::new(Access::Open);
+        settings.limits.time = Duration::from_millis(20);
+        let state = App::start(Arc::new(store), settings, Arc::new(Metrics::default())).await.unwrap();
+        let api = Api { router: TowerToHyperService::new(router), state };
         let response = api.answer(Request::new(Body::empty())).await;
         assert!(response.headers().contains_key("x-request-id"));
         assert_eq!(response.headers()["content-type"], "application/problem+json");
@@ -384,13 +415,13 @@ mod tests {
             tokio::task::yield_now().await;
             panic!("of a handler")
         }
-        let problem = refusal_of(&api(axum::Router::new().route("/", get(panicking)))).await;
+        let problem = refusal_of(axum::Router::new().route("/", get(panicking))).await;
         assert_eq!(problem["status"], 500);
     }
 
     #[tokio::test]
     async fn requests_that_take_too_long_are_ended() {
-        let problem = refusal_of(&api(axum::Router::new().route("/", get(std::future::pending::<()>)))).await;
+        let problem = refusal_of(axum::Router::new().route("/", get(std::future::pending::<()>))).await;
         assert!(problem["detail"].as_str().unwrap().contains("longer than 0.02 s"), "{problem}");
     }
 }

@@ -54,11 +54,19 @@ pub struct ServerConfig {
     /// What is done with a decision that cannot be committed: `refuse` or `answer`.
     #[serde(deserialize_with = "on_log_failure")]
     pub on_log_failure: OnLogFailure,
+    /// How long it goes on after SIGTERM while `/readyz` says that it shuts down.
+    #[serde(deserialize_with = "duration")]
+    pub drain: Duration,
 }
 
 impl Default for ServerConfig {
     fn default() -> Self {
-        Self { listen: ([127, 0, 0, 1], 7070).into(), public_url: None, on_log_failure: OnLogFailure::default() }
+        Self {
+            listen: ([127, 0, 0, 1], 7070).into(),
+            public_url: None,
+            on_log_failure: OnLogFailure::default(),
+            drain: Duration::from_secs(1),
+        }
     }
 }
 
@@ -277,7 +285,7 @@ impl Config {
     /// The settings that differ from those of a service that runs and that it cannot change, as in `listen of [server]`.
     #[must_use]
     pub fn settings_for_restart(&self, running: &Self) -> Vec<&'static str> {
-        let ServerConfig { listen, public_url, on_log_failure } = &self.server;
+        let ServerConfig { listen, public_url, on_log_failure, drain } = &self.server;
         let StoreConfig { url, durability, queue_rows, segment_megabytes } = &self.store;
         let LimitsConfig { body_megabytes, upload_megabytes, rows, time } = &self.limits;
         let (server, store, limits) = (&running.server, &running.store, &running.limits);
@@ -285,6 +293,7 @@ impl Config {
             ("listen of [server]", *listen != server.listen),
             ("public_url of [server]", *public_url != server.public_url),
             ("on_log_failure of [server]", *on_log_failure != server.on_log_failure),
+            ("drain of [server]", *drain != server.drain),
             ("url of [store]", *url != store.url),
             ("durability of [store]", *durability != store.durability),
             ("queue_rows of [store]", *queue_rows != store.queue_rows),
@@ -382,6 +391,11 @@ impl Config {
         if let Some((name, size)) = sizes.iter().find(|(_, size)| !(1..=MAX_SIZE).contains(size)) {
             return refuse(format!("{name} is {size}: give a number from 1 to {MAX_SIZE}"));
         }
+        if queue_rows < rows {
+            return refuse(format!(
+                "queue_rows of [store] is {queue_rows}, and rows of [limits] {rows}: the queue must hold the largest request"
+            ));
+        }
         if time.is_zero() {
             return refuse("time of [limits] is zero: give one such as 30s".to_owned());
         }
@@ -477,12 +491,13 @@ mod tests {
     #[test]
     fn mistakes_are_named_with_their_line_or_variable() {
         type Variables<'a> = &'a [(&'a str, &'a str)];
-        let cases: [(&str, Variables<'_>, &str); 7] = [
+        let cases: [(&str, Variables<'_>, &str); 8] = [
             ("[server]\nlisten = \"nowhere\"", &[], "line 2"),
             ("[sever]\n", &[], "unknown field `sever`"),
             ("[retention]\ninputs = \"forever\"", &[], "is not a duration"),
             ("[deployments.a]\nrouter = \"r\"", &[], "a router needs a task"),
             ("[deployments.a]\n", &[], "give router and task, or policy"),
+            ("[store]\nqueue_rows = 500", &[], "the queue must hold the largest request"),
             ("[store]\nurl = \"mysql:x\"", &[], "line 2: not an address of a store"),
             ("", &[("POINTSMAN_SERVER_LISTEM", "x")], "POINTSMAN_SERVER_LISTEM: unknown field `listem`"),
         ];

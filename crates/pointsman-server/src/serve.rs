@@ -17,7 +17,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 
 use crate::api::access::Access;
-use crate::api::versions::Compiled;
+use crate::api::problem::Problem;
+use crate::api::versions::{Compiled, compile_files};
 use crate::app::{App, Settings, app};
 use crate::clock::Time;
 use crate::config::{
@@ -137,10 +138,11 @@ pub async fn serve(
 ) -> Result<(), ServeError> {
     warn_of_variables();
     raise_file_limit();
+    // What would fail is noticed before the store is opened, so that no new one is left behind.
     if !config.store.url.exists().await? {
         config.check_exposure(false)?;
+        check(&config).await?;
     }
-    // Before the store is opened, so that a start on a taken port leaves no new one behind.
     let address = config.server.listen;
     let unusable = |source| ServeError::Listen { address, source };
     let socket = take_address(address).map_err(unusable)?;
@@ -157,18 +159,32 @@ pub async fn serve(
     // Noted before the files are read, so that no change is missed.
     let seen = modified(&config, source.path.as_deref());
     apply(&state, &config).await?;
+    if source.path.is_some() {
+        warn_of_left_out(&state, &config);
+    }
     // Also for the head of a request, which ends idle connections, and for a client that takes no bytes of its answer.
     let limit = config.limits.time;
+    let drain = config.server.drain;
     let listener = socket.listen(MAX_WAITING_CONNECTIONS).map_err(unusable)?;
     let mut signals = Signals::new()?;
     let background = tokio::spawn(watch(Arc::clone(&state), config, source, seen, signal(SignalKind::hangup())?));
     started(&state, listener.local_addr()?);
     let connections = GracefulShutdown::new();
     let api = app(&state);
+    let mut end = None;
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            () = signals.stop() => break,
+            signal = signals.stop() => {
+                state.drain();
+                if signal == Stop::Now || drain.is_zero() || end.is_some() {
+                    break;
+                }
+                tracing::info!("shutting down: /readyz says so for {} s, then open requests are finished", drain.as_secs_f64());
+                end = Some(tokio::time::Instant::now() + drain);
+                continue;
+            }
+            () = wait_until(end) => break,
         };
         let stream = match accepted {
             Ok((stream, _)) => stream,
@@ -196,15 +212,35 @@ pub async fn serve(
         });
     }
     tracing::info!("shutting down: no new connections, open requests are finished");
-    state.drain();
     drop(listener);
-    if tokio::time::timeout(DRAIN_TIMEOUT, connections.shutdown()).await.is_err() {
-        tracing::warn!("some requests took longer than {} s and were ended", DRAIN_TIMEOUT.as_secs());
+    tokio::select! {
+        () = connections.shutdown() => {}
+        _ = signals.stop() => tracing::warn!("a second signal: open requests were ended"),
+        () = tokio::time::sleep(DRAIN_TIMEOUT) => {
+            tracing::warn!("some requests took longer than {} s and were ended", DRAIN_TIMEOUT.as_secs());
+        }
     }
     background.abort();
     store.close().await?;
     tracing::info!("everything is committed");
     Ok(())
+}
+
+/// Waits until a time; for ever without one.
+async fn wait_until(end: Option<tokio::time::Instant>) {
+    match end {
+        Some(end) => tokio::time::sleep_until(end).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// How the service is asked to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stop {
+    /// By a supervisor: whoever asks `/readyz` may see it first.
+    AfterDrain,
+    /// From a terminal.
+    Now,
 }
 
 /// The signals that end the service.
@@ -218,10 +254,10 @@ impl Signals {
         Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }
 
-    async fn stop(&mut self) {
+    async fn stop(&mut self) -> Stop {
         tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => Stop::AfterDrain,
+            _ = self.interrupt.recv() => Stop::Now,
         }
     }
 }
@@ -248,30 +284,62 @@ async fn apply(app: &App, config: &Config) -> Result<Vec<String>, ServeError> {
     Ok(changes)
 }
 
+/// The files of a deployment of the configuration.
+struct Files {
+    router: Option<Vec<u8>>,
+    policy: Option<Vec<u8>>,
+    task: Option<String>,
+    /// The hash of the files and of this release. Compiling takes longer than hashing, so that a start with known files is quick.
+    hash: Sha256,
+}
+
+impl Files {
+    fn read(name: &str, deployment: &DeploymentConfig) -> Result<Self, ServeError> {
+        let refuse = |reason: String| ServeError::Deployment { name: name.to_owned(), reason };
+        let read = |path: &Option<PathBuf>| -> Result<Option<Vec<u8>>, ServeError> {
+            let bytes =
+                path.as_ref().map(|path| std::fs::read(path).map_err(|e| refuse(format!("{}: {e}", path.display()))));
+            bytes.transpose()
+        };
+        crate::api::deployments::check_name(name).map_err(|problem| refuse(problem.detail))?;
+        let DeploymentConfig { router, policy, task, .. } = deployment;
+        let [router, policy, task] = [read(router)?, read(policy)?, read(task)?];
+        let hash = hash_files([&router, &policy, &task]);
+        let task =
+            task.map(|bytes| String::from_utf8(bytes).map_err(|_| refuse("the task file is not UTF-8".to_owned())));
+        Ok(Self { router, policy, task: task.transpose()?, hash })
+    }
+}
+
+/// Why the files of a deployment cannot be used.
+fn refuse_files(name: &str, deployment: &DeploymentConfig, problem: &Problem) -> ServeError {
+    let reason = format!("{}{}", named(problem.pointer.as_deref(), deployment), problem.detail);
+    ServeError::Deployment { name: name.to_owned(), reason }
+}
+
+/// Fails if a deployment of a configuration cannot be used.
+async fn check(config: &Config) -> Result<(), ServeError> {
+    for (name, deployment) in &config.deployments {
+        let Files { router, policy, task, .. } = Files::read(name, deployment)?;
+        compile_files(router, policy, task).await.map_err(|problem| refuse_files(name, deployment, &problem))?;
+    }
+    Ok(())
+}
+
 /// Compiles the files of a deployment, and returns the change that makes it what the configuration says; `None` if it is that already.
 async fn compile<'a>(
     app: &App,
     name: &'a str,
     deployment: &DeploymentConfig,
 ) -> Result<Option<(&'a str, Change)>, ServeError> {
-    let refuse = |reason: String| ServeError::Deployment { name: name.to_owned(), reason };
-    let read = |path: &Option<PathBuf>| -> Result<Option<Vec<u8>>, ServeError> {
-        let bytes =
-            path.as_ref().map(|path| std::fs::read(path).map_err(|e| refuse(format!("{}: {e}", path.display()))));
-        bytes.transpose()
-    };
-    crate::api::deployments::check_name(name).map_err(|problem| refuse(problem.detail))?;
-    let DeploymentConfig { router, policy, task, mode } = deployment;
-    let [router, policy, task] = [read(router)?, read(policy)?, read(task)?];
-    let files = hash_files([&router, &policy, &task]);
-    if app.deployments.find(name).is_some_and(|found| found.stored.is_configured(*mode, files)) {
+    let mode = deployment.mode;
+    let Files { router, policy, task, hash: files } = Files::read(name, deployment)?;
+    if app.deployments.find(name).is_some_and(|found| found.stored.is_configured(mode, files)) {
         return Ok(None);
     }
-    let task = task.map(|bytes| String::from_utf8(bytes).map_err(|_| refuse("the task file is not UTF-8".to_owned())));
-    let version = app.compile(router, policy, task.transpose()?).await;
-    let Compiled { version, .. } = version
-        .map_err(|problem| refuse(format!("{}{}", named(problem.pointer.as_deref(), deployment), problem.detail)))?;
-    Ok(Some((name, Change::Configure { name: name.to_owned(), mode: *mode, version, files })))
+    let compiled = app.compile(router, policy, task).await;
+    let Compiled { version, .. } = compiled.map_err(|problem| refuse_files(name, deployment, &problem))?;
+    Ok(Some((name, Change::Configure { name: name.to_owned(), mode, version, files })))
 }
 
 /// A deployment's version and mode, in words.
@@ -283,7 +351,7 @@ fn described(deployment: &Deployment) -> String {
     }
 }
 
-/// The hash of a deployment's files and of this release. Compiling takes longer than hashing, so that a start with known files is quick.
+/// The hash of a deployment's files and of this release.
 fn hash_files(files: [&Option<Vec<u8>>; 3]) -> Sha256 {
     let hashes = files.map(|file| file.as_ref().map_or_else(String::new, |bytes| Sha256::of(bytes).to_string()));
     Sha256::of(format!("{} {}", env!("CARGO_PKG_VERSION"), hashes.join(" ")).as_bytes())
@@ -317,16 +385,22 @@ async fn watch(app: Arc<App>, mut config: Config, source: ConfigSource, mut seen
     // Deleting waits for disks and readers, so that it is a task of its own, one at a time.
     let (mut pruning, mut pruned) = (JoinSet::<()>::new(), None::<tokio::time::Instant>);
     let mut failure = None;
+    // A file that is being written is not read: it must be the same at two looks.
+    let mut last_look = seen.clone();
     loop {
-        let is_asked = tokio::select! {
-            _ = ticks.tick() => false,
-            () = app.store.changed() => false,
-            _ = hangup.recv() => true,
+        let (is_asked, is_look) = tokio::select! {
+            _ = ticks.tick() => (false, true),
+            () = app.store.changed() => (false, false),
+            _ = hangup.recv() => (true, false),
         };
         let now = modified(&config, path);
+        let is_at_rest = is_look && now == last_look;
+        if is_look {
+            last_look.clone_from(&now);
+        }
         if is_asked && path.is_none() {
             tracing::info!("SIGHUP: there is no configuration file to read again; --config names one");
-        } else if is_asked || now != seen {
+        } else if is_asked || is_at_rest && now != seen {
             match reload(&app, &source).await {
                 Ok((new, changes)) => {
                     // Files that changed while they were read are read again at the next look.
@@ -335,6 +409,7 @@ async fn watch(app: Arc<App>, mut config: Config, source: ConfigSource, mut seen
                     config = new;
                     app.set_reload_error(None);
                     note_reload(&changes, &config.settings_for_restart(&running));
+                    warn_of_left_out(&app, &config);
                 }
                 Err(error) => {
                     seen = now;
@@ -380,6 +455,19 @@ async fn reload(app: &App, source: &ConfigSource) -> Result<(Config, Vec<String>
     let config = source.load()?;
     let changes = apply(app, &config).await?;
     Ok((config, changes))
+}
+
+/// Warns of deployments that were made by a configuration and are not in it any more.
+fn warn_of_left_out(app: &App, config: &Config) {
+    let now = app.deployments.now();
+    let is_left_out = |(name, deployment): &(&String, &Arc<Deployment>)| {
+        deployment.stored.configured.is_some() && !config.deployments.contains_key(*name)
+    };
+    for (name, _) in now.deployments.iter().filter(is_left_out) {
+        tracing::warn!(
+            "deployment {name} is no longer in the configuration and goes on as it is; `pointsman deployments delete {name}` deletes it"
+        );
+    }
 }
 
 /// Logs what a configuration that was read again has changed, and what it has not.

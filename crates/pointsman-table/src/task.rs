@@ -214,7 +214,7 @@ fn bayes() -> String {
 /// Reads a task file; `-` is standard input.
 ///
 /// # Errors
-/// If the file cannot be read, is not TOML, has unknown keys, or its loss, oracles and prices are not those of a task.
+/// If the file cannot be read, is not TOML, is empty, has unknown keys, or its loss, oracles and prices are not those of a task.
 pub fn read_task(path: impl AsRef<Path>) -> crate::error::Result<Task> {
     let path = path.as_ref();
     let name = input_name(path);
@@ -226,8 +226,13 @@ pub fn read_task(path: impl AsRef<Path>) -> crate::error::Result<Task> {
 /// Reads a task from the text of its file.
 ///
 /// # Errors
-/// If the text is not TOML, has unknown keys, or its loss, oracles and prices are not those of a task.
+/// If the text is not TOML, is empty, has unknown keys, or its loss, oracles and prices are not those of a task.
 pub fn parse_task(text: &str) -> Result<Task, ContentError> {
+    // Every key has a default, so that a file that was lost or not written yet would be a task.
+    if text.parse::<toml::Table>().is_ok_and(|table| table.is_empty()) {
+        let reason = "the task is empty: for the Brier score alone, write loss = \"brier\"".to_owned();
+        return Err(ContentError::Toml { line: 1, reason });
+    }
     let file: TaskFile = toml::from_str(text).map_err(|e| {
         if let Some((line, reason)) = cost_not_a_number(text) {
             return ContentError::Toml { line, reason };

@@ -90,6 +90,8 @@ class Decision:
     wanted: str | None = None
     #: In shadow mode, what would have been done.
     would: str | None = None
+    #: Whether it is in the log; false only of a service that answers without logging (``on_log_failure``).
+    logged: bool = True
     #: More about the decision, if it was asked for.
     explanation: Explanation | None = _read_by(lambda data: read_answer(Explanation, data), default=None)
 

@@ -32,6 +32,9 @@ pub(crate) struct WhatIfArgs {
     /// The router, or a policy compiled from it
     #[arg(value_name = "ROUTER", value_hint = ValueHint::FilePath)]
     pub(crate) router: PathBuf,
+    /// The task file, instead of --task
+    #[arg(value_name = "TASK", value_hint = ValueHint::FilePath, conflicts_with = "task")]
+    pub(crate) task_file: Option<PathBuf>,
     /// Compare with the decisions under this task file instead of the logged ones
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) against: Option<PathBuf>,

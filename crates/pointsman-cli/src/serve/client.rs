@@ -57,6 +57,9 @@ impl Client {
         if !self.url.contains("://") {
             bail!("{url} is not the address of a service: write http://{url}", url = self.url);
         }
+        if !["http://", "https://"].iter().any(|scheme| self.url.starts_with(scheme)) {
+            bail!("{} is not the address of a service: it begins with http:// or https://", self.url);
+        }
         let [name, value] = header;
         let mut request = Request::builder().method(method).uri(format!("{}{path}", self.url)).header(name, value);
         if let Some(key) = &self.key {

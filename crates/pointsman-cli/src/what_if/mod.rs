@@ -32,7 +32,9 @@ struct Answer<'a> {
     summary: &'a WhatIfSummary,
 }
 
-pub(crate) fn run(args: &WhatIfArgs) -> anyhow::Result<()> {
+pub(crate) fn run(mut args: WhatIfArgs) -> anyhow::Result<()> {
+    args.task.task.extend(args.task_file.take());
+    let args = &args;
     input::check_streams([Some(&args.log), Some(&args.router), args.task.task.first(), args.against.as_ref()])?;
     if Format::from_path(&args.router).is_some() && input::has_router_extension(&args.log) {
         bail!("{}: looks like a table; the log comes first: what-if LOG ROUTER", args.router.display());

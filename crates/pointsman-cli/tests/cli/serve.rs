@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -213,6 +213,30 @@ fn configured_deployments_follow_their_files() {
     assert!(service.get("/readyz")["reasons"].as_array().unwrap().is_empty());
 }
 
+#[test]
+fn a_file_is_read_once_it_is_complete() {
+    let folder = configured("");
+    let path = folder.path();
+    let service = Service::start(path, &["--config", "pointsman.toml"]);
+    // Each step gives a task that could be used, and the service looks several times.
+    let mut text = "abstain = 0.3\n".to_owned();
+    for _ in 0..40 {
+        fs::write(path.join("task.toml"), &text).unwrap();
+        std::thread::sleep(Duration::from_millis(40));
+        text += "# more follows\n";
+    }
+    fs::write(path.join("task.toml"), text + "[[route]]\nname = \"expert\"\ncost = 0.07\n").unwrap();
+    let versions = || service.get("/v1/deployments/d/versions")["versions"].as_array().unwrap().clone();
+    wait_until(|| versions().len() == 2);
+    assert!(versions()[1]["task"].as_str().unwrap().contains("0.07"), "{:?}", versions());
+    // An empty file is refused, not read as a task of defaults.
+    fs::write(path.join("task.toml"), "").unwrap();
+    wait_until(|| {
+        service.get("/readyz")["reasons"][0].as_str().is_some_and(|reason| reason.contains("the task is empty"))
+    });
+    assert_eq!(versions().len(), 2);
+}
+
 /// A file that cannot be used keeps every deployment as it is, not only its own.
 #[test]
 fn one_bad_file_changes_no_deployment() {
@@ -300,6 +324,16 @@ fn a_mistyped_store_is_neither_read_nor_made() {
     for store in ["sqlite:", "sqlite::memory:", "sqlite://pointsman.db"] {
         let run = finish(command().current_dir(path).args(["serve", "--listen", "127.0.0.1:0", "--store", store]));
         assert!(run.code == 2 && run.stderr.contains("sqlite:pointsman.db"), "{run:?}");
+    }
+    fs::write(path.join("file"), "").unwrap();
+    for (store, wanted) in [
+        ("sqlite:.", "this is a folder: give the path of a file, such as ./pointsman.db"),
+        ("sqlite:file/pointsman.db", "file is a file and no folder"),
+    ] {
+        for arguments in ["serve --listen 127.0.0.1:0", "keys list", "keys add app --scope read --new-store"] {
+            let run = crate::line(path, &format!("{arguments} --store {store}"));
+            assert!(run.code == 2 && run.stderr.contains(wanted), "{arguments}: {run:?}");
+        }
     }
     for listen in ["localhost:7171", "7171"] {
         let run = finish(command().current_dir(path).args(["serve", "--listen", listen]));
@@ -405,6 +439,29 @@ fn a_signal_to_stop_finishes_what_was_asked() {
     let service = Service::start(path, &[]);
     let id = answer["decision_id"].as_str().unwrap();
     assert_eq!(service.get(&format!("/v1/decisions/{id}"))["action"], answer["action"]);
+}
+
+#[test]
+fn a_service_that_is_told_to_stop_says_so_before_it_does() {
+    let folder = workshop();
+    let path = folder.path();
+    fs::write(path.join("p.toml"), "[server]\ndrain = \"50s\"\n").unwrap();
+    let mut service = deployed(path, &["--config", "p.toml"]);
+    assert_eq!(service.answer("/readyz", None).status, 200);
+    let pid = service.child.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    // Each of these requests has a connection of its own.
+    wait_until(|| service.answer("/readyz", None).status == 503);
+    assert_eq!(service.get("/readyz")["reasons"], json!(["the service is shutting down"]));
+    let answer = service.post("/v1/deployments/d/decide", &json!({"probs": [0.5, 0.3, 0.2]})).unwrap();
+    // A second signal does not wait, nor does that of a terminal.
+    let start = Instant::now();
+    assert_eq!(signal(&mut service.child, "-TERM"), Some(0));
+    let mut service = Service::start(path, &["--config", "p.toml"]);
+    let id = answer["decision_id"].as_str().unwrap();
+    assert_eq!(service.get(&format!("/v1/decisions/{id}"))["action"], answer["action"]);
+    assert_eq!(signal(&mut service.child, "-INT"), Some(0));
+    assert!(start.elapsed() < Duration::from_secs(40), "{:?}", start.elapsed());
 }
 
 /// The commands of the blocks for a shell, with continued lines joined.

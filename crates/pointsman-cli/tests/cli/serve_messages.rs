@@ -79,6 +79,21 @@ fn a_configuration_that_is_read_again_says_what_holds_and_what_does_not() {
 }
 
 #[test]
+fn a_deployment_that_the_configuration_leaves_out_goes_on_with_a_warning() {
+    let folder = configured("[deployments.b]\nrouter = \"router.safetensors\"\ntask = \"task.toml\"");
+    let path = folder.path();
+    let service = Watched::start(path, &["--config", "pointsman.toml"]);
+    let config = fs::read_to_string(path.join("pointsman.toml")).unwrap();
+    fs::write(path.join("pointsman.toml"), config.split("[deployments.b]").next().unwrap()).unwrap();
+    let left_out =
+        "deployment b is no longer in the configuration and goes on as it is; `pointsman deployments delete b`";
+    assert!(service.logged(left_out).contains("WARN"));
+    drop(service);
+    // So does a start that finds it in the store.
+    Watched::start(path, &["--config", "pointsman.toml"]).logged(left_out);
+}
+
+#[test]
 fn without_a_configuration_file_none_is_read_again() {
     let folder = workshop();
     let service = Watched::start(folder.path(), &[]);
@@ -128,6 +143,18 @@ fn a_start_that_fails_leaves_no_store_behind() {
         assert_eq!(run.stderr.contains("POINTSMAN_SERVER_PUBLIC_URL"), is_open, "{run:?}");
         let left = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
         assert_eq!(left.filter(|name| name.starts_with("pointsman.db")).collect::<Vec<_>>(), [""; 0], "{listen}");
+    }
+    // A configuration whose files cannot be used, in part.
+    let folder = configured("[deployments.e]\nrouter = \"router.safetensors\"\ntask = \"other.toml\"");
+    let path = folder.path();
+    for (task, wanted) in
+        [(None, "other.toml: No such file"), (Some("# nothing"), "other.toml: line 1: the task is empty")]
+    {
+        task.into_iter().for_each(|text| fs::write(path.join("other.toml"), text).unwrap());
+        let run = crate::line(path, "serve --listen 127.0.0.1:0 --config pointsman.toml");
+        assert!(run.code == 2 && run.stderr.contains(wanted), "{run:?}");
+        let left = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        assert_eq!(left.filter(|name| name.starts_with("pointsman.db")).collect::<Vec<_>>(), [""; 0], "{wanted}");
     }
 }
 
@@ -200,6 +227,7 @@ fn mistakes_of_clients_name_files_and_what_to_write() {
     refused(&format!("versions add d heldout.csv --url {url}"), "heldout.csv: this is neither a router file nor");
     refused("deployments list --url 127.0.0.1:7070", "write http://127.0.0.1:7070");
     refused("versions add d router.safetensors --task task.toml --url localhost:7070", "write http://localhost:7070");
+    refused("deployments list --url ftp://localhost", "it begins with http:// or https://");
     refused("serve --listen localhost:7072", "give an IP address and a port, as in 127.0.0.1:7070");
     refused(&format!("deployments put .b --url {url}"), "the first one not .");
 }

@@ -140,7 +140,7 @@ fn read_to_end(stream: &mut TcpStream) -> Vec<u8> {
 fn connections_that_speak_no_http_are_ended_and_others_are_answered() {
     let folder = workshop();
     let service = deployed(folder.path(), &[]);
-    let start = format!("POST {DECIDE} HTTP/1.1\r\nhost: h\r\n");
+    let start = format!("POST {DECIDE} HTTP/1.1\r\nhost: localhost\r\n");
     let cases: [(&str, Vec<u8>); 12] = [
         ("nothing but line ends", b"\r\n\r\n\r\n\r\nx\r\n\r\n".to_vec()),
         ("NUL characters", vec![0; 4096]),
@@ -191,7 +191,9 @@ fn trickle(service: &Service, head: &str, byte: &[u8]) -> Vec<String> {
 }
 
 fn head(length: usize) -> String {
-    format!("POST {DECIDE} HTTP/1.1\r\nhost: h\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n")
+    format!(
+        "POST {DECIDE} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"
+    )
 }
 
 const BODY: &str = r#"{"probs": [0.5, 0.3, 0.2]}"#;
@@ -242,7 +244,7 @@ fn gone(service: &Service) {
 fn deaf(service: &Service) {
     let ask = |accept: &str| {
         let mut stream = connect(service);
-        let head = "GET /v1/deployments/d/decisions HTTP/1.1\r\nhost: h\r\n";
+        let head = "GET /v1/deployments/d/decisions HTTP/1.1\r\nhost: localhost\r\n";
         stream.write_all(format!("{head}accept: {accept}\r\n\r\n").as_bytes()).unwrap();
         stream
     };

@@ -51,6 +51,20 @@ fn changes_are_those_of_two_runs_of_decide() {
 }
 
 #[test]
+fn a_task_file_may_stand_behind_the_router() {
+    let folder = workshop();
+    let path = folder.path();
+    log(path);
+    fs::write(path.join("new.toml"), "abstain = 0.55\n[[route]]\nname = \"expert\"\ncost = 0.1\n").unwrap();
+    let what_if = |task: &str| line(path, &format!("what-if log.csv router.safetensors {task} --json"));
+    let by_flag = what_if("--task new.toml").ok().json();
+    assert_eq!(what_if("new.toml").ok().json(), by_flag);
+    let dearer = what_if("new.toml --route expert=0.2").ok().json();
+    assert_eq!(dearer["task"], what_if("--task new.toml --route expert=0.2").ok().json()["task"]);
+    refused(&what_if("new.toml --task new.toml"), "cannot be used with");
+}
+
+#[test]
 fn a_policy_file_takes_the_place_of_a_router() {
     let folder = workshop();
     let path = folder.path();

@@ -102,7 +102,9 @@ pub(crate) struct Decided {
     records: Arc<Vec<Record>>,
     /// Earlier decisions on the same ids, by row, with the versions that made them.
     earlier: HashMap<usize, (Record, Arc<Version>)>,
-    is_logged: bool,
+    is_dry_run: bool,
+    /// Whether the decisions could not be logged and are answered all the same.
+    pub(crate) is_lost: bool,
 }
 
 impl Decided {
@@ -122,7 +124,8 @@ impl Decided {
     /// The answers.
     pub(crate) fn answers(&self, options: Options) -> impl Iterator<Item = Answer<'_>> {
         self.iter().map(move |(record, version)| {
-            let answer = Answer::new(record, &version.names, self.is_logged);
+            let mut answer = Answer::new(record, &version.names, !self.is_dry_run);
+            answer.logged = self.is_lost.then_some(false);
             if options.explain { answer.explained(record, version, &self.available(version)) } else { answer }
         })
     }
@@ -278,7 +281,8 @@ impl<'a> DecideRequest<'a> {
             deployment: Arc::clone(deployment),
             records,
             earlier: HashMap::new(),
-            is_logged: !options.dry_run,
+            is_dry_run: options.dry_run,
+            is_lost: false,
         };
         if options.dry_run {
             return Ok(decided);
@@ -288,6 +292,10 @@ impl<'a> DecideRequest<'a> {
             StoreError::IdReused { row, .. } => id_reused(&decided.records, error).at(format!("{}/id", pointer(row))),
             other => other.into(),
         })?;
+        let Some(appended) = appended else {
+            decided.is_lost = true;
+            return Ok(decided);
+        };
         // A batch that is sent again may consist of decisions of one earlier version.
         let mut loaded: HashMap<u32, Arc<Version>> = HashMap::new();
         for (row, appended) in appended.into_iter().enumerate() {

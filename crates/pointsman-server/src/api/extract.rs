@@ -43,7 +43,16 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T>
         match extract::Path::from_request_parts(parts, state).await {
             Ok(extract::Path(value)) => Ok(Self(value)),
             Err(PathRejection::FailedToDeserializePathParams(error)) => {
-                let detail = format!("there is nothing at this address: {}", error.kind());
+                use extract::path::ErrorKind::{DeserializeError, ParseError, ParseErrorAtIndex, ParseErrorAtKey};
+                // A version stands behind its deployment, and a decision_id alone; all other parts are texts.
+                let what = match error.kind() {
+                    ParseErrorAtIndex { value, .. } => format!("{value:?} is not a version's number"),
+                    ParseErrorAtKey { value, .. } | ParseError { value, .. } | DeserializeError { value, .. } => {
+                        format!("{value:?} is not a decision_id")
+                    }
+                    other => other.to_string(),
+                };
+                let detail = format!("there is nothing at this address: {what}");
                 Err(Problem::new(Kind::NotFound, detail))
             }
             Err(other) => Err(Problem::new(Kind::Internal, other.body_text())),

@@ -7,7 +7,7 @@ use arrow_ipc::writer::StreamWriter;
 use axum::body::Bytes;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use pointsman_table::{Format, Need, ReadOptions};
+use pointsman_table::{Column, Format, Need, ReadOptions};
 
 use super::attachments;
 use super::decide::{DecideRequest, Decided, Options};
@@ -166,6 +166,9 @@ fn write_answers(decided: &Decided, version: &Version, options: Options) -> Resu
     let answers: Vec<_> = decided.answers(options).collect();
     let mut columns = table::answer_columns(&answers, &version.names.actions);
     columns.extend(table::answer_extras(&answers));
+    if decided.is_lost {
+        columns.push(("logged".to_owned(), Column::Text(vec!["false".to_owned(); answers.len()])));
+    }
     if options.explain {
         columns.extend(table::explanation_columns(&answers));
     }

@@ -45,8 +45,9 @@ pub(crate) async fn readyz(State(app): State<Arc<App>>) -> Response {
         ready = false;
         reasons.push("the service is shutting down".to_owned());
     } else if let Err(error) = app.store.check().await {
-        ready = false;
-        reasons.push(error.to_string());
+        ready = app.answers_unlogged();
+        let unlogged = if ready { "; decisions are answered without being logged" } else { "" };
+        reasons.push(format!("{error}{unlogged}"));
     }
     reasons.extend(app.reload_error());
     let active = app.deployments.now().deployments.values().filter(|deployment| deployment.active.is_some()).count();

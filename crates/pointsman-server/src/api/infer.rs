@@ -18,6 +18,7 @@ use super::extract::Path;
 use super::object::{FromObject, Object};
 use super::problem::{Kind, Problem};
 use super::{json, parse_object};
+use crate::answer::Answer;
 use crate::app::App;
 use crate::query::{Query, check_id};
 
@@ -33,7 +34,30 @@ pub(crate) struct InferBody {
     /// `probs` of shape rows × classes and, if the router uses features, `features` of shape rows × features.
     #[schema(value_type = Vec<Tensor>)]
     inputs: Vec<Object<Tensor>>,
+    /// The tensors that are wanted; left out or empty: all of them.
+    #[serde(default)]
+    #[schema(value_type = Vec<WantedOutput>)]
+    outputs: Vec<Object<WantedOutput>>,
 }
+
+/// A tensor that an answer shall have.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct WantedOutput {
+    /// `action`, `label`, `decision_id`, `irreducible` or `reducible`.
+    name: String,
+}
+
+impl FromObject for WantedOutput {
+    const EXAMPLE: &'static str = "{\"name\": \"action\"}";
+}
+
+/// The names and types of all tensors of an answer.
+const OUTPUTS: [(&str, &str); 5] =
+    [("action", TEXT), ("label", TEXT), ("decision_id", TEXT), ("irreducible", NUMBER), ("reducible", NUMBER)];
+
+/// How the protocol calls texts, and numbers of 64 bits.
+const TEXT: &str = "BYTES";
+const NUMBER: &str = "FP64";
 
 impl FromObject for InferBody {
     const EXAMPLE: &'static str = "{\"inputs\": [{\"name\": \"probs\", …}]}";
@@ -86,6 +110,16 @@ pub(crate) struct InferAnswer {
     id: Option<String>,
     /// One tensor per kind of result.
     outputs: Vec<Output>,
+    /// What else is to be known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parameters: Option<InferParameters>,
+}
+
+/// What is to be known of an answer.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct InferParameters {
+    /// False if the decisions could not be logged and are answered all the same (`on_log_failure`): their ids will find nothing.
+    logged: bool,
 }
 
 /// A tensor of an answer.
@@ -114,8 +148,6 @@ enum Values {
 pub(crate) struct ModelMetadata {
     /// The deployment.
     name: String,
-    /// The active version.
-    versions: Vec<String>,
     /// `pointsman`.
     platform: &'static str,
     /// What a request gives.
@@ -170,7 +202,7 @@ pub(crate) async fn live() -> StatusCode {
     responses((status = 200, description = "They are"), (status = 503, description = "They are not")),
 )]
 pub(crate) async fn ready(State(app): State<Arc<App>>) -> StatusCode {
-    let is_ready = !app.is_draining() && app.store.check().await.is_ok();
+    let is_ready = !app.is_draining() && (app.answers_unlogged() || app.store.check().await.is_ok());
     if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }
 }
 
@@ -187,25 +219,13 @@ pub(crate) async fn model(State(app): State<Arc<App>>, Path(name): Path<String>)
     let policy = &version.policy;
     let features = policy.cells().features().len() as i64;
     let tensor = |name, datatype, columns: i64| TensorMetadata { name, datatype, shape: vec![-1, columns] };
-    let list = |name, datatype| TensorMetadata { name, datatype, shape: vec![-1] };
-    let mut inputs = vec![tensor("probs", "FP64", policy.classes().len() as i64)];
+    let list = |(name, datatype)| TensorMetadata { name, datatype, shape: vec![-1] };
+    let mut inputs = vec![tensor("probs", NUMBER, policy.classes().len() as i64)];
     if features > 0 {
-        inputs.push(tensor("features", "FP64", features));
+        inputs.push(tensor("features", NUMBER, features));
     }
-    let outputs = vec![
-        list("action", "BYTES"),
-        list("label", "BYTES"),
-        list("decision_id", "BYTES"),
-        list("irreducible", "FP64"),
-        list("reducible", "FP64"),
-    ];
-    Ok(json(&ModelMetadata {
-        name,
-        versions: vec![version.number.to_string()],
-        platform: "pointsman",
-        inputs,
-        outputs,
-    }))
+    let outputs = OUTPUTS.into_iter().map(list).collect();
+    Ok(json(&ModelMetadata { name, platform: "pointsman", inputs, outputs }))
 }
 
 /// Whether a deployment has an active version
@@ -244,32 +264,55 @@ pub(crate) async fn infer(
 ) -> Result<Response, Problem> {
     let request = DecideRequest::new(&app, &name, caller)?;
     let (text, raw) = split(&headers, &body)?;
-    let InferBody { id, inputs } = parse_object(text)?;
+    let InferBody { id, inputs, outputs } = parse_object(text)?;
     check_id(id.as_deref()).map_err(|bad| Problem::invalid(bad.pointer, bad.reason))?;
+    check_outputs(&outputs)?;
     let queries = queries(&request, inputs, raw, id.as_deref())?;
     let decided = request.commit(queries, Options::default(), |row| format!("/{row}")).await.map_err(in_inputs)?;
     let answers: Vec<_> = decided.answers(Options::default()).collect();
-    let rows = answers.len();
-    let text = |name, pick: &dyn Fn(&crate::answer::Answer<'_>) -> String| Output {
-        name,
-        shape: vec![rows],
-        datatype: "BYTES",
-        data: Values::Text(answers.iter().map(pick).collect()),
-    };
-    let numbers = |name, pick: &dyn Fn(&crate::answer::Answer<'_>) -> Option<f64>| Output {
-        name,
-        shape: vec![rows],
-        datatype: "FP64",
-        data: Values::Numbers(answers.iter().map(|answer| pick(answer).unwrap_or(f64::NAN)).collect()),
-    };
-    let outputs = vec![
-        text("action", &|answer| answer.action.to_owned()),
-        text("label", &|answer| answer.label.to_owned()),
-        text("decision_id", &|answer| answer.decision_id.map(|id| id.to_string()).unwrap_or_default()),
-        numbers("irreducible", &|answer| answer.irreducible),
-        numbers("reducible", &|answer| answer.reducible),
-    ];
-    Ok(json(&InferAnswer { model_name: name, model_version: request.version.number.to_string(), id, outputs }))
+    let is_wanted = |name: &str| outputs.is_empty() || outputs.iter().any(|Object(wanted)| wanted.name == name);
+    let outputs = OUTPUTS.into_iter().filter(|(name, _)| is_wanted(name)).map(|(name, datatype)| {
+        let data = match datatype {
+            TEXT => Values::Text(answers.iter().map(|answer| text_of(answer, name)).collect()),
+            _ => Values::Numbers(answers.iter().map(|answer| number_of(answer, name)).collect()),
+        };
+        Output { name, shape: vec![answers.len()], datatype, data }
+    });
+    Ok(json(&InferAnswer {
+        model_name: name,
+        model_version: request.version.number.to_string(),
+        id,
+        outputs: outputs.collect(),
+        parameters: decided.is_lost.then_some(InferParameters { logged: false }),
+    }))
+}
+
+/// A text of an answer.
+fn text_of(answer: &Answer<'_>, name: &str) -> String {
+    match name {
+        "action" => answer.action.to_owned(),
+        "label" => answer.label.to_owned(),
+        _ => answer.decision_id.map(|id| id.to_string()).unwrap_or_default(),
+    }
+}
+
+/// A number of an answer.
+fn number_of(answer: &Answer<'_>, name: &str) -> f64 {
+    let number = if name == "irreducible" { answer.irreducible } else { answer.reducible };
+    number.unwrap_or(f64::NAN)
+}
+
+/// Refuses tensors that no answer has.
+fn check_outputs(wanted: &[Object<WantedOutput>]) -> Result<(), Problem> {
+    let is_known = |name: &str| OUTPUTS.iter().any(|(known, _)| *known == name);
+    match wanted.iter().position(|Object(wanted)| !is_known(&wanted.name)) {
+        None => Ok(()),
+        Some(place) => {
+            let known = OUTPUTS.map(|(name, _)| name).join(", ");
+            let detail = format!("there is no output {:?}: there are {known}", wanted[place].0.name);
+            Err(Problem::invalid(format!("/outputs/{place}/name"), detail))
+        }
+    }
 }
 
 /// A problem with a field of a row, which a tensor has no pointer to: the detail names both.

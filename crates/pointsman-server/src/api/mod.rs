@@ -17,6 +17,7 @@ pub(crate) mod object;
 pub(crate) mod problem;
 pub(crate) mod refusals;
 pub(crate) mod request_id;
+pub(crate) mod site;
 pub(crate) mod versions;
 pub(crate) mod what_if;
 

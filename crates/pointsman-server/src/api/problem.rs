@@ -32,6 +32,9 @@ pub(crate) struct Problem {
     /// The field of the request that is wrong, as a JSON pointer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) pointer: Option<String>,
+    /// The detail again, at addresses of the Open Inference Protocol, whose clients look for it here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) error: Option<String>,
 }
 
 /// The kinds of problems.
@@ -45,6 +48,8 @@ pub(crate) enum Kind {
     Unauthorized,
     /// The key may not do this.
     Forbidden,
+    /// A browser sends the request for another site.
+    OtherSite,
     /// There is no such thing.
     NotFound,
     /// The address takes other methods.
@@ -76,6 +81,7 @@ impl Kind {
             Self::Invalid => (StatusCode::UNPROCESSABLE_ENTITY, "invalid", "A value cannot be used"),
             Self::Unauthorized => (StatusCode::UNAUTHORIZED, "unauthorized", "The request has no valid key"),
             Self::Forbidden => (StatusCode::FORBIDDEN, "forbidden", "The key may not do this"),
+            Self::OtherSite => (StatusCode::FORBIDDEN, "other-site", "The request comes from another site"),
             Self::NotFound => (StatusCode::NOT_FOUND, "not-found", "There is no such thing"),
             Self::MethodNotAllowed => {
                 (StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", "The address does not take this method")
@@ -110,6 +116,7 @@ impl Problem {
             status: status.as_u16(),
             detail: short(&detail.into()),
             pointer: None,
+            error: None,
         }
     }
 
@@ -146,7 +153,8 @@ fn bounded(text: &str, write: fn(&str) -> String) -> String {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let mut response = (status, Json(self)).into_response();
+        let mut response = (status, Json(&self)).into_response();
+        response.extensions_mut().insert(self);
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if status == StatusCode::UNAUTHORIZED {
@@ -157,6 +165,17 @@ impl IntoResponse for Problem {
         }
         response
     }
+}
+
+/// A refusal with the field that the Open Inference Protocol gives to errors.
+pub(crate) fn with_error_field(mut response: Response) -> Response {
+    if let Some(mut problem) = response.extensions_mut().remove::<Problem>() {
+        problem.error = Some(problem.detail.clone());
+        *response.body_mut() = Json(&problem).into_response().into_body();
+        // The router has set that of the body before.
+        response.headers_mut().remove(header::CONTENT_LENGTH);
+    }
+    response
 }
 
 impl From<StoreError> for Problem {

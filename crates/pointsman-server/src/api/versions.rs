@@ -286,6 +286,34 @@ pub(crate) struct Compiled {
     pub(crate) names: Names,
 }
 
+/// The files of a version, checked and compiled, and not stored.
+pub(crate) struct CompiledFiles {
+    /// The router or the compiled policy that was given.
+    given: Vec<u8>,
+    is_router: bool,
+    policy: Vec<u8>,
+    task: String,
+    names: Names,
+}
+
+/// Checks the files of a version and compiles them.
+pub(crate) async fn compile_files(
+    router: Option<Vec<u8>>,
+    policy: Option<Vec<u8>>,
+    task: Option<String>,
+) -> Result<CompiledFiles, Problem> {
+    let (given, field) = match (router, policy) {
+        (Some(bytes), None) => (bytes, "/router"),
+        (None, Some(bytes)) => (bytes, "/policy"),
+        _ => return Err(Problem::invalid("/router", "give a router and a task, or a compiled policy")),
+    };
+    let work = move || {
+        let (policy, task, names) = compile_bytes(&given, field, task.as_deref())?;
+        Ok(CompiledFiles { given, is_router: field == "/router", policy, task, names })
+    };
+    tokio::task::spawn_blocking(work).await.map_err(|e| Problem::new(Kind::Internal, e.to_string()))?
+}
+
 impl App {
     /// Checks the files of a version, compiles it and stores them.
     pub(crate) async fn compile(
@@ -294,22 +322,15 @@ impl App {
         policy: Option<Vec<u8>>,
         task: Option<String>,
     ) -> Result<Compiled, Problem> {
-        let (bytes, field) = match (router, policy) {
-            (Some(bytes), None) => (bytes, "/router"),
-            (None, Some(bytes)) => (bytes, "/policy"),
-            _ => return Err(Problem::invalid("/router", "give a router and a task, or a compiled policy")),
-        };
-        let work = move || compile_files(&bytes, field, task.as_deref()).map(|compiled| (bytes, compiled));
-        let done = tokio::task::spawn_blocking(work).await;
-        let (given, (compiled, task, names)) = done.map_err(|e| Problem::new(Kind::Internal, e.to_string()))??;
-        let router = if field == "/router" { Some(self.store.add_file(given).await?) } else { None };
-        let policy = self.store.add_file(compiled).await?;
+        let CompiledFiles { given, is_router, policy, task, names } = compile_files(router, policy, task).await?;
+        let router = if is_router { Some(self.store.add_file(given).await?) } else { None };
+        let policy = self.store.add_file(policy).await?;
         Ok(Compiled { version: NewVersion { router, policy, task, signature: Some(names.signature()) }, names })
     }
 }
 
 /// The compiled policy of a router and a task, or of a compiled policy and, if there is one, a task with other prices.
-fn compile_files(bytes: &[u8], field: &'static str, task: Option<&str>) -> Result<(Vec<u8>, String, Names), Problem> {
+fn compile_bytes(bytes: &[u8], field: &'static str, task: Option<&str>) -> Result<(Vec<u8>, String, Names), Problem> {
     if !is_safetensors(bytes) {
         let what = if field == "/router" { "router file" } else { "compiled policy" };
         return Err(Problem::invalid(field, format!("this is not a {what}")));

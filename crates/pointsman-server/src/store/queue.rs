@@ -145,6 +145,37 @@ impl Drop for CloseOnPanic<'_> {
 /// What became of each request of a batch: its records are written, or refused without keeping the others from being written.
 pub(super) type Outcomes = Vec<Result<Vec<Appended>, StoreError>>;
 
+/// Logs that decisions cannot be committed, and that they are again: once each.
+#[derive(Debug, Default)]
+pub(super) struct FailureLog {
+    is_failing: bool,
+}
+
+impl FailureLog {
+    /// Notes how a commit went.
+    pub(super) fn note(&mut self, outcome: &Result<Outcomes, StoreError>) {
+        if self.has_changed(outcome) {
+            match outcome {
+                Err(error) => tracing::error!(%error, "decisions cannot be committed"),
+                Ok(_) => tracing::info!("decisions are committed again"),
+            }
+        }
+    }
+
+    /// Whether decisions could be committed before and cannot now, or the other way round. A commit that writes nothing, such as that of a
+    /// check of readiness, does not show that they can.
+    fn has_changed(&mut self, outcome: &Result<Outcomes, StoreError>) -> bool {
+        let is_written =
+            |outcomes: &Outcomes| outcomes.iter().flatten().flatten().any(|one| *one == Appended::Committed);
+        let has_changed = match outcome {
+            Err(_) => !self.is_failing,
+            Ok(outcomes) => self.is_failing && is_written(outcomes),
+        };
+        self.is_failing ^= has_changed;
+        has_changed
+    }
+}
+
 /// Tells everybody of a batch how its commit went.
 pub(super) fn reply(batch: Vec<Append>, outcome: Result<Outcomes, StoreError>) {
     match outcome {
@@ -158,5 +189,20 @@ pub(super) fn reply(batch: Vec<Append>, outcome: Result<Outcomes, StoreError>) {
                 append.answer(Err(error.clone()));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_ends_with_the_first_decision_that_is_committed() {
+        let mut log = FailureLog::default();
+        let (failed, nothing) = (Err(StoreError::Unavailable("full".to_owned())), Ok(vec![Ok(Vec::new())]));
+        let written = Ok(vec![Ok(Vec::new()), Ok(vec![Appended::Committed])]);
+        let outcomes = [&nothing, &written, &failed, &nothing, &failed, &nothing, &written, &written, &failed];
+        let changes: Vec<bool> = outcomes.into_iter().map(|outcome| log.has_changed(outcome)).collect();
+        assert_eq!(changes, [false, false, true, false, false, false, true, false, true]);
     }
 }

@@ -19,8 +19,8 @@ Every address of `pointsman serve`, as `/openapi.json` describes it. The chapter
 - What is refused has the status of its reason and a problem document (RFC 9457, `application/problem+json`): `type`, `title`, `status`,
   `detail`, and `pointer`, the field that is wrong.
 - Callers send `Authorization: Bearer pk_…`. On a loopback address no key is needed until there is one; disabling the last key
-  opens nothing. 401 (with `WWW-Authenticate: Bearer`) means that the key is missing or unknown, 403 that it lacks the scope, 429 that
-  it makes too many requests. `admin` includes all scopes.
+  opens nothing. 401 (with `WWW-Authenticate: Bearer`) means that the key is missing or unknown, 403 that it lacks the scope or that a
+  browser sends the request for another site, 429 that it makes too many requests. `admin` includes all scopes.
 - 503 has the header `Retry-After`: nothing was committed, and the request can be sent again.
 - Unknown fields of a body are refused (422), and unknown parameters of an address that takes some: a mistyped one is not ignored.
 

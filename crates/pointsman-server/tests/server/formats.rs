@@ -288,9 +288,23 @@ async fn open_inference_requests_are_decided() {
             json!({"inputs": [{"name": "probs", "shape": [1, 3], "datatype": "FP64", "data": ["a", 0, 0]}]}),
             "/inputs/0/data",
         ),
+        (json!({"inputs": [], "outputs": [{"name": "action"}, {"name": "nothing"}]}), "/outputs/1/name"),
     ];
     for (body, pointer) in cases {
         let problem = service.post(infer, body).await.problem(422);
         assert_eq!(problem["pointer"], pointer, "{problem}");
+        assert_eq!(problem["error"], problem["detail"], "clients of the protocol show this field");
     }
+    let missing = service.get("/v2/models/nobody").await.problem(404);
+    assert_eq!(missing["error"], missing["detail"]);
+    assert!(service.get("/v1/deployments/nobody").await.problem(404)["error"].is_null());
+    // Only what is wanted is answered.
+    let probs = json!([{"name": "probs", "shape": [1, 3], "datatype": "FP64", "data": [1, 0, 0]}]);
+    let body = json!({"inputs": probs, "outputs": [{"name": "reducible"}, {"name": "action", "parameters": {"binary_data": true}}]});
+    let answer = service.post(infer, body).await.ok();
+    let names: Vec<&str> =
+        answer["outputs"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["action", "reducible"]);
+    assert_eq!(answer["outputs"][0]["data"], json!(["predict"]));
+    assert!(answer["parameters"].is_null());
 }

@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::http::Request;
 use pointsman_server::keys::NewKey;
 use pointsman_server::store::{Change, Scope};
-use pointsman_server::{Access, Settings};
+use pointsman_server::{Access, OnLogFailure, Settings};
 use serde_json::json;
 
 use crate::support::{Reply, Service, policy};
@@ -153,13 +153,43 @@ async fn metrics_count_decisions() {
     for name in names {
         assert!(text.contains(&format!("pointsman_{name}")), "{name} is missing:\n{text}");
     }
-    let decisions: u64 = text
-        .lines()
-        .filter(|line| line.starts_with("pointsman_decisions_total"))
-        .map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap())
-        .sum();
-    assert_eq!(decisions, 3);
+    assert_eq!(total(&text, "pointsman_decisions_total"), 3);
     assert!(text.ends_with("# EOF\n"));
+}
+
+/// The sum of a counter over its labels.
+fn total(metrics: &str, name: &str) -> u64 {
+    let lines = metrics.lines().filter(|line| line.starts_with(name));
+    lines.map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum()
+}
+
+#[tokio::test]
+async fn decisions_that_are_answered_without_being_logged_are_marked_and_not_counted_as_committed() {
+    let mut settings = Settings::new(Access::Open);
+    settings.on_log_failure = OnLogFailure::Answer;
+    let service = Service::with(settings).await;
+    service.deploy(&policy()).await;
+    let decide = "/v1/deployments/d/decide";
+    assert!(service.post(decide, json!({"probs": [0.98, 0.01, 0.01]})).await.ok()["logged"].is_null());
+    // Nothing can be committed from now on.
+    service.app.store.close().await.unwrap();
+    let answer = service.post(decide, json!({"probs": [0.98, 0.01, 0.01]})).await.ok();
+    assert_eq!((&answer["logged"], &answer["action"]), (&json!(false), &json!("predict")));
+    let rows = service.post(decide, json!({"rows": [{"probs": [1, 0, 0]}, {"probs": [0, 1, 0]}]})).await.ok();
+    assert!(rows["rows"].as_array().unwrap().iter().all(|row| row["logged"] == false), "{rows}");
+    let dry = service.post(decide, json!({"probs": [1, 0, 0], "dry_run": true})).await.ok();
+    assert!(dry["logged"].is_null() && dry["decision_id"].is_null(), "{dry}");
+    let tensor = json!({"name": "probs", "shape": [1, 3], "datatype": "FP64", "data": [1, 0, 0]});
+    let inferred = service.post("/v2/models/d/infer", json!({"inputs": [tensor]})).await.ok();
+    assert_eq!(inferred["parameters"], json!({"logged": false}));
+    let metrics = String::from_utf8(service.get("/metrics").await.bytes).unwrap();
+    assert_eq!(total(&metrics, "pointsman_decisions_total"), 1);
+    assert_eq!(total(&metrics, "pointsman_lost_log_total"), 4);
+    // The service answers, so that it is ready, and says what is wrong.
+    let ready = service.get("/readyz").await.ok();
+    assert_eq!(ready["ready"], true);
+    assert!(ready["reasons"][0].as_str().unwrap().ends_with("decisions are answered without being logged"), "{ready}");
+    assert!(service.get("/v2/health/ready").await.status.is_success());
 }
 
 #[tokio::test]
@@ -225,6 +255,10 @@ async fn the_interface_is_described() {
     ] {
         assert!(paths.contains_key(path), "{path}");
     }
+    let decide = &paths["/v1/deployments/{deployment}/decide"]["post"]["responses"];
+    for status in ["200", "400", "401", "403", "404", "408", "409", "413", "415", "422", "429", "503"] {
+        assert!(decide[status]["content"].is_object(), "{status} of {decide}");
+    }
     let mut ids = std::collections::HashSet::new();
     for (path, methods) in paths {
         for (method, operation) in methods.as_object().unwrap() {
@@ -232,6 +266,19 @@ async fn the_interface_is_described() {
             let id = operation["operationId"].as_str().unwrap();
             assert!(ids.insert(id), "{method} {path}: another operation is called {id}");
         }
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_id_in_an_address_is_named() {
+    let service = Service::new().await;
+    for (path, named) in [
+        ("/v1/decisions/one", "\"one\" is not a decision_id"),
+        ("/v1/deployments/d/versions/first/activate", "\"first\" is not a version's number"),
+    ] {
+        let request = if path.ends_with("activate") { Request::post(path) } else { Request::get(path) };
+        let detail = service.send(request.body(Body::empty()).unwrap()).await.problem(404)["detail"].clone();
+        assert!(detail.as_str().unwrap().contains(named), "{detail}");
     }
 }
 
@@ -276,4 +323,64 @@ async fn changes_are_listed_to_administrators() {
     let rest = with_key(&service, "GET", &format!("/v1/admin/log?after={}", first["next"]), Some(&admin)).await.ok();
     assert_eq!(rest["entries"].as_array().unwrap()[..], entries[3..]);
     with_key(&service, "GET", "/v1/admin/log?limit=0", Some(&admin)).await.problem(422);
+}
+
+/// Sends a request as a browser does, with these headers.
+async fn browse(service: &Service, method: &str, path: &str, headers: &[(&str, &str)]) -> Reply {
+    let request = Request::builder().method(method).uri(path).header("content-type", "application/json");
+    let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+    service.send(request.body(Body::from("{}")).unwrap()).await
+}
+
+#[tokio::test]
+async fn pages_of_other_sites_change_nothing() {
+    let service = Service::new().await;
+    let (host, site) = (("host", "localhost:7070"), "sec-fetch-site");
+    let foreign: [&[(&str, &str)]; 6] = [
+        &[host, (site, "cross-site")],
+        &[host, (site, "same-site")],
+        &[host, (site, "cross-site"), ("origin", "http://localhost:7070")],
+        &[host, ("origin", "http://evil.example")],
+        &[host, ("origin", "http://localhost:7071")],
+        &[host, ("origin", "null")],
+    ];
+    for headers in foreign {
+        for (method, path) in [("PUT", "/v1/deployments/d"), ("POST", "/v2/models/d/infer"), ("DELETE", "/nowhere")] {
+            let problem = browse(&service, method, path, headers).await.problem(403);
+            assert_eq!(problem["type"], "urn:pointsman:other-site", "{headers:?}");
+        }
+        assert!(
+            browse(&service, "GET", "/v1/deployments", headers).await.ok()["deployments"]
+                .as_array()
+                .unwrap()
+                .is_empty()
+        );
+    }
+    let own: [&[(&str, &str)]; 4] = [
+        &[host],
+        &[host, (site, "same-origin")],
+        &[host, (site, "none")],
+        &[host, ("origin", "http://localhost:7070")],
+    ];
+    for headers in own {
+        browse(&service, "PUT", "/v1/deployments/d", headers).await.ok();
+    }
+}
+
+#[tokio::test]
+async fn without_keys_only_hosts_of_this_machine_are_answered() {
+    let service = Service::new().await;
+    let of_host = async |path: &str, host: &str| browse(&service, "GET", path, &[("host", host)]).await;
+    for path in ["/v1/deployments", "/readyz", "/metrics", "/openapi.json", "/nowhere"] {
+        let problem = of_host(path, "evil.example:7070").await.problem(403);
+        assert!(problem["detail"].as_str().unwrap().contains("evil.example:7070"), "{problem}");
+    }
+    for host in ["localhost", "127.0.0.1:7070", "[::1]:7070"] {
+        of_host("/v1/deployments", host).await.ok();
+    }
+    assert!(of_host("/healthz", "evil.example").await.status.is_success());
+    // With keys, a page of another site knows none.
+    add_key(&service, "app", &[Scope::Read], None).await;
+    of_host("/v1/deployments", "points.example.org").await.problem(401);
+    of_host("/readyz", "points.example.org").await.ok();
 }

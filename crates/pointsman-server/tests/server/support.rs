@@ -80,6 +80,9 @@ impl Service {
         let response = app(&self.app).answer(request).await;
         let (parts, body) = response.into_parts();
         let bytes = axum::body::to_bytes(body, usize::MAX).await.unwrap().to_vec();
+        if let Some(length) = parts.headers.get("content-length") {
+            assert_eq!(length.to_str().unwrap(), bytes.len().to_string(), "a connection would fail");
+        }
         Reply { status: parts.status, headers: parts.headers, bytes }
     }
 

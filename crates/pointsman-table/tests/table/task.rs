@@ -77,8 +77,16 @@ fn cost_matrix_may_name_its_classes_in_either_form() {
 
 #[test]
 fn missing_keys_have_defaults() {
-    assert_eq!(parse_task("").unwrap(), Task::new(Loss::brier()));
+    assert_eq!(parse_task("ties = \"frugal\"").unwrap(), Task::new(Loss::brier()));
     assert_eq!(parse_task("loss = \"zero-one\"").unwrap(), Task::new(Loss::zero_one()));
+}
+
+#[test]
+fn an_empty_task_is_refused() {
+    for text in ["", "\n  \n", "# loss = \"brier\"\n\t# nothing yet"] {
+        let reason = parse_task(text).unwrap_err().to_string();
+        assert!(reason.contains("the task is empty"), "{text:?}: {reason}");
+    }
 }
 
 #[test]

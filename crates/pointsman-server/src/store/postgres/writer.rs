@@ -9,7 +9,7 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::{GenericClient, Row, Statement};
 use uuid::Uuid;
 
-use super::super::queue::{self, Append, Outcomes, Queue};
+use super::super::queue::{self, Append, FailureLog, Outcomes, Queue};
 use super::super::record::{ClientId, is_reused};
 use super::super::{Appended, Record, Settings, StoreError};
 use super::connection::{Connector, Session, unavailable};
@@ -43,13 +43,13 @@ pub(super) struct Writer {
     link: Option<Link>,
     /// The last failure to connect.
     failure: Option<(Instant, StoreError)>,
-    is_failing: bool,
+    failures: FailureLog,
 }
 
 impl Writer {
     /// A writer that is connected.
     pub(super) async fn open(connector: Connector, settings: Settings) -> Result<Self, StoreError> {
-        let mut writer = Self { connector, settings, link: None, failure: None, is_failing: false };
+        let mut writer = Self { connector, settings, link: None, failure: None, failures: FailureLog::default() };
         writer.link = Some(writer.connect().await?);
         Ok(writer)
     }
@@ -68,12 +68,7 @@ impl Writer {
             let start = Instant::now();
             let outcome = self.commit(&batch).await;
             (self.settings.observe_commit)(start.elapsed());
-            match &outcome {
-                Err(error) if !self.is_failing => tracing::error!(%error, "decisions cannot be committed"),
-                Ok(_) if self.is_failing => tracing::info!("decisions are committed again"),
-                _ => {}
-            }
-            self.is_failing = outcome.is_err();
+            self.failures.note(&outcome);
             queue::reply(batch, outcome);
         }
     }

@@ -84,6 +84,7 @@ impl SqliteStore {
                 "SQLite {version} can lose committed rows: use 3.51.3 or newer"
             )));
         }
+        check_path(named)?;
         let io = |e: std::io::Error| StoreError::Unavailable(format!("{}: {e}", named.display()));
         if let Some(parent) = named.parent() {
             fs::create_dir_all(parent).map_err(io)?;
@@ -130,6 +131,19 @@ impl SqliteStore {
     ) -> Reply<'_, T> {
         let main = Arc::clone(&self.main);
         blocking(move || work(&mut main.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+}
+
+/// Refuses a path that cannot be that of a database.
+fn check_path(path: &Path) -> Result<(), StoreError> {
+    let refuse = |reason: String| Err(StoreError::Unavailable(format!("{}: {reason}", path.display())));
+    if path.is_dir() {
+        let inside = path.join("pointsman.db");
+        return refuse(format!("this is a folder: give the path of a file, such as {}", inside.display()));
+    }
+    match path.ancestors().skip(1).find(|parent| parent.exists()) {
+        Some(parent) if !parent.is_dir() => refuse(format!("{} is a file and no folder", parent.display())),
+        _ => Ok(()),
     }
 }
 
@@ -228,6 +242,7 @@ fn change_registry(connection: &mut Connection, change: Change, by: &str) -> Res
 
 /// Opens the main file of a store that is there.
 fn open_existing(path: &Path) -> Result<Connection, StoreError> {
+    check_path(path)?;
     if !path.is_file() {
         return Err(StoreError::Missing(path.display().to_string()));
     }
@@ -240,6 +255,7 @@ fn open_existing(path: &Path) -> Result<Connection, StoreError> {
 /// If the file cannot be written.
 pub fn make_at(path: impl AsRef<Path>) -> Result<(), StoreError> {
     let path = path.as_ref();
+    check_path(path)?;
     let failed = |e: &dyn std::fmt::Display| StoreError::Unavailable(format!("{}: {e}", path.display()));
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent).map_err(|e| failed(&e))?;

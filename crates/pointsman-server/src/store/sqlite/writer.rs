@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use rusqlite::Connection;
 
-use super::super::queue::{self, Append, Outcomes, Queue};
+use super::super::queue::{self, Append, FailureLog, Outcomes, Queue};
 use super::super::record::{ClientId, is_reused};
 use super::super::{Appended, Record, Settings, StoreError};
 use super::archive::{Archive, Archives, find_client_id};
@@ -118,11 +118,20 @@ struct Writer {
     entries: Vec<u8>,
     /// Whether the last commit failed.
     has_failed: bool,
+    failures: FailureLog,
 }
 
 impl Writer {
     fn new(settings: Settings, journals: Arc<Journals>, archives: Archives) -> Self {
-        Self { settings, journals, archives, newest: None, entries: Vec::new(), has_failed: false }
+        Self {
+            settings,
+            journals,
+            archives,
+            newest: None,
+            entries: Vec::new(),
+            has_failed: false,
+            failures: FailureLog::default(),
+        }
     }
 
     /// Commits a batch and tells those who wait.
@@ -130,21 +139,9 @@ impl Writer {
         let start = Instant::now();
         let outcome = self.commit(&batch);
         (self.settings.observe_commit)(start.elapsed());
-        self.note(outcome.as_ref().err());
+        self.has_failed = outcome.is_err();
+        self.failures.note(&outcome);
         queue::reply(batch, outcome);
-    }
-
-    /// Notes whether the last commit failed. The same failure is logged once, not for every commit.
-    fn note(&mut self, error: Option<&StoreError>) {
-        let has_failed = error.is_some();
-        if has_failed == self.has_failed {
-            return;
-        }
-        self.has_failed = has_failed;
-        match error {
-            Some(error) => tracing::error!(%error, "decisions cannot be committed"),
-            None => tracing::info!("decisions are committed again"),
-        }
     }
 
     /// Writes what is new in a batch to the journal, as one piece.
