@@ -194,10 +194,30 @@ impl Report {
     /// The bounds on the regret against the best possible per query, as part of a sentence; `None` if they are unknown or round to a point.
     #[must_use]
     pub fn open_regret(&self, digits: usize) -> Option<String> {
+        let [low, high] = self.bounds_of_regret(digits)?;
+        Some(format!("labels leave {low} to {high} open"))
+    }
+
+    /// The regret against the best possible per query where labels leave so much open that its estimate is a model's guess: the range first.
+    /// `None` where the estimate has a standard error.
+    #[must_use]
+    pub fn guessed_regret(&self, digits: usize) -> Option<String> {
+        let [low, high] = self.bounds_of_regret(digits).filter(|_| self.evaluation.best_possible_is_guess())?;
+        let range = match self.evaluation.identified_regret() {
+            Some([least, _]) if least > 0.0 => format!("{low} to {high}"),
+            _ => format!("at most {high}"),
+        };
+        let guess = fixed(*self.evaluation.best_regret().get("pointwise-optimal")?, digits);
+        Some(format!(
+            "{range} above the best possible per query, which labels do not identify (a model's guess: {guess})"
+        ))
+    }
+
+    fn bounds_of_regret(&self, digits: usize) -> Option<[String; 2]> {
         let ends =
             self.evaluation.identified_regret().filter(|_| self.evaluation.is_identified("pointwise-optimal"))?;
         let [low, high] = ends.map(|end| fixed(end, digits));
-        (low != high).then(|| format!("labels leave {low} to {high} open"))
+        (low != high).then_some([low, high])
     }
 
     /// The cost of the best possible per query and the regret against it, each with its bounds; `None` without bounds.
@@ -207,6 +227,15 @@ impl Report {
         let cost = *evaluation.best_costs().get("pointwise-optimal")?;
         let digits = decimals([cost]);
         let [low, high] = evaluation.open_interval("pointwise-optimal")?.map(|end| fixed(end, digits));
+        if let Some(regret) = self.guessed_regret(digits) {
+            return (low != high).then(|| {
+                format!(
+                    "The best possible per query costs {low} to {high} (a model's guess: {}). Pointsman costs {regret}. Sampling error \
+                     comes on top.",
+                    fixed(cost, digits)
+                )
+            });
+        }
         let (cost, regret) = (fixed(cost, digits), fixed(*evaluation.best_regret().get("pointwise-optimal")?, digits));
         let open = self.open_regret(digits).map_or(String::new(), |open| format!(" ({open})"));
         (low != high).then(|| {

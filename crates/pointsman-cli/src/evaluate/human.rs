@@ -121,7 +121,8 @@ fn cost_grid(report: &Report, digits: usize) -> Grid {
         let open = open.filter(|[low, high]| low != high);
         // See `regret`.
         let error = error.filter(|_| name != "pointwise-optimal" || open.is_none());
-        let open = open.map(|[low, high]| format!("labels leave {low} to {high} open"));
+        let guess = if name == "pointwise-optimal" && evaluation.best_possible_is_guess() { " (a guess)" } else { "" };
+        let open = open.map(|[low, high]| format!("labels leave {low} to {high} open{guess}"));
         let remark = [remark.to_owned()].into_iter().chain(open).filter(|part| !part.is_empty());
         let remark = remark.collect::<Vec<_>>().join("; ");
         grid.row([
@@ -176,6 +177,9 @@ fn regret(report: &Report, digits: usize) -> String {
     // The estimate of the best possible is never above the router's own cost.
     let is_least = evaluation.best_regret().get("pointwise-optimal").is_some_and(|regret| *regret <= 0.0);
     let least = if is_least { ", the least that is estimated" } else { "" };
+    if let Some(best) = report.guessed_regret(digits) {
+        return format!("Regret: {of_cell}{best}.{limit}");
+    }
     let best = against("pointwise-optimal");
     format!("Regret: {of_cell}{best} above the best possible per query{least}{open}.{limit}")
 }

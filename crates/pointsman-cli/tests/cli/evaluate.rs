@@ -451,9 +451,16 @@ fn bounds_of_the_best_possible_cost_are_shown() {
         line(path, &format!("{evaluate} --loss {loss}")).ok().words().contains("± is the sampling error alone")
     };
     assert!(says_so("zero-one") && !says_so("brier"), "{text}");
-    let [least, most] = [router - bounds[1], router - bounds[0]].map(|end| format!("{:.4}", end.max(0.0)));
-    let regret = format!("above the best possible per query (labels leave {least} to {most} open)");
+    // The range is much wider than the sampling error: it comes first, and the estimate has no standard error.
+    let regrets = [router - bounds[1], router - bounds[0]].map(|end| end.max(0.0));
+    let [least, most] = regrets.map(|end| format!("{end:.4}"));
+    let range = if regrets[0] > 0.0 { format!("{least} to {most}") } else { format!("at most {most}") };
+    let regret = format!("{range} above the best possible per query, which labels do not identify (a model's guess: ");
     assert!(text.contains(&regret), "{regret}: {text}");
+    for errors in ["corrected_standard_error", "corrected_regret_standard_error"] {
+        assert!(found[errors]["pointwise-optimal"].is_null(), "{errors}");
+    }
     let page = fs::read_to_string(path.join("page/report.html")).unwrap();
-    assert!(page.contains(&format!("({open}); the regret against it is")), "{open}");
+    assert!(page.contains(&format!("The best possible per query costs {low} to {high} (a model")), "{open}");
+    assert!(page.contains(&regret.replace('\'', "&#39;")) || page.contains(&regret), "{regret}");
 }

@@ -19,6 +19,10 @@ const MAX_LISTED: usize = 5;
 /// The smallest number of rows for a verdict. Halves of fewer rows have fewer rows than a sparse cell, and intervals would be too narrow.
 const MIN_ROWS: usize = 2 * SPARSE_BELOW_ROWS;
 
+/// The smallest number of rows from which a missing or small saving of the order of routing counts. A router that learns from a half of fewer
+/// rows often saves nothing where one of all rows saves several per cent.
+const MIN_ROWS_FOR_NO_SAVING: usize = 1000;
+
 /// What the diagnosis advises.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
@@ -117,19 +121,27 @@ fn verdict(diagnosis: &Diagnosis) -> (Advice, String) {
     if let Some(mismatch) = &diagnosis.mismatch {
         return (Advice::MendLabels, matched_wrongly(mismatch));
     }
-    let Some(worth) = &diagnosis.worth else {
+    if diagnosis.bounds.is_some() {
         let text = "Not with one label per item: noise and model error cannot be separated, and what an oracle would save is \
                     only bounded. First buy a second, independent label for some hundred items.";
         return (Advice::OneLabel, text.into());
-    };
+    }
     if let Some(text) = labels_to_mend(diagnosis) {
         return (Advice::MendLabels, text);
     }
+    let rows = counted(diagnosis.rows_used, "row", "rows");
+    let Some(worth) = &diagnosis.worth else {
+        let text = format!(
+            "More rows first: {rows}, of which {} have two labels or more, halved to learn from one half and judge on the other, are too \
+             few. Give hundreds of rows with several labels.",
+            percent(diagnosis.enough.paired)
+        );
+        return (Advice::MoreData, text);
+    };
     if diagnosis.rows_used < MIN_ROWS {
         let text = format!(
-            "More rows first: {}, halved to learn from one half and judge on the other, are too few, whatever the intervals \
-             below say. Give at least {MIN_ROWS}, better hundreds.",
-            counted(diagnosis.rows_used, "row", "rows")
+            "More rows first: {rows}, halved to learn from one half and judge on the other, are too few, whatever the intervals \
+             below say. Give at least {MIN_ROWS}, better hundreds."
         );
         return (Advice::MoreData, text);
     }
@@ -383,6 +395,14 @@ fn by_gain(diagnosis: &Diagnosis, worth: &Worth) -> (Advice, String) {
     if gain.low > 0.0 && gain.estimate >= MATERIAL && worth.reducible.low > 0.0 {
         let text = format!("Use it: ranking by reducible loss gains {between} over ranking by confidence; {saved}.");
         (Advice::UseIt, text)
+    } else if diagnosis.rows_used < MIN_ROWS_FOR_NO_SAVING {
+        let text = format!(
+            "More rows first: on {}, of which half learn, a saving does not show; it may with more. Ranking by reducible loss gains \
+             {between} over ranking by confidence; {saved}; {most}. Give at least {}.",
+            counted(diagnosis.rows_used, "row", "rows"),
+            count(MIN_ROWS_FOR_NO_SAVING)
+        );
+        (Advice::MoreData, text)
     } else if is_nothing(&saves, scale) || is_nothing(&gain, 1.0) {
         let text =
             format!("No need: ranking by confidence does as well. The difference in gain is {between}; {saved}.");

@@ -89,7 +89,7 @@ pub struct Diagnosis {
     pub splits: usize,
     /// The verdict.
     pub verdict: Recommendation,
-    /// The worth of decomposition; unknown with one label per item.
+    /// The worth of decomposition; unknown with one label per item, or if a half of the rows has too few with several labels.
     pub worth: Option<Worth>,
     /// Bounds on the reducible loss, if the labels only bound it.
     pub bounds: Option<Bounds>,
@@ -209,6 +209,8 @@ pub fn diagnose_annotated(
             diagnosis.add_crossfit(&crossfit, &plans, task.actions() > 1, best_area(&ordered.rows, task.loss()));
             diagnosis.add_correlation(correlation(&ordered, &router, &unlimited)?, &ordered.rows);
         }
+        // The labels of the whole table may separate noise from error where those of a half of its few rows do not.
+        None if RowEstimates::fit(&ordered.rows, task.loss()).is_some() => {}
         None => diagnosis.bounds = Some(bounds(&router, task)?),
     }
     diagnosis.verdict = advice::recommend(&diagnosis);

@@ -25,6 +25,7 @@ mod panels;
 mod polynomials;
 mod pool;
 mod predicted_law;
+mod pseudo_values;
 mod row_losses;
 mod single_labels;
 mod truths;

@@ -5,10 +5,13 @@
 //! be charged with the noise of the others. The estimates of rows with several labels, less the mean of their confidence group, are therefore
 //! regressed on the features and the top class, and rows with one label are moved by the fit.
 //!
+//! Shifts have mean zero among the rows with several labels of each confidence group, which keeps its mean.
+//!
 //! The fit is a sum of step functions, one column at a time, chosen by the signal that it explains: the sum over bins of squared sums of
 //! residuals, without the products of a residual with itself, which are noise. Steps are multiplied by the share of the signal in what they
 //! explain. Nothing is fitted where that is no more than chance, and rows with several labels keep their own estimates.
 
+use crate::numeric::weighted::WeightedSums;
 use crate::router::label_free;
 use crate::table::Table;
 use crate::table::votes::Votes;
@@ -19,10 +22,10 @@ const BINS: usize = 8;
 /// The largest number of steps.
 const MAX_STEPS: usize = 20;
 
-/// The smallest number of rows with several labels that are fitted.
+/// The smallest number of rows that are fitted.
 const MIN_ROWS: usize = 100;
 
-/// The largest number of rows with several labels that are fitted.
+/// The largest number of rows that are fitted.
 const MAX_ROWS: usize = 20_000;
 
 /// The signal of a column must exceed what chance explains by this many standard deviations.
@@ -66,7 +69,7 @@ impl Column {
     }
 }
 
-/// A row with several labels: its weight and its estimate less the mean of its group and what is fitted so far.
+/// A row that is fitted: its weight and its estimate less the mean of its group and what is fitted so far.
 struct Residual {
     row: usize,
     weight: f64,
@@ -83,12 +86,25 @@ struct Step {
 /// the rows' estimated irreducible losses. Empty if no row has one label, or too few have several.
 pub(super) fn shifts_by_features(table: &Table, group_of_row: &[u32], estimates: &[f64]) -> Vec<f64> {
     let labels = |row: usize| table.votes(row).map_or(0, Votes::k);
-    let singles = (0..table.rows()).filter(|&row| labels(row) == 1).count();
-    if singles == 0 || table.rows() < MIN_ROWS + singles {
+    if (0..table.rows()).all(|row| labels(row) != 1) {
+        return Vec::new();
+    }
+    shifts_of_rows(table, group_of_row, estimates, |row| labels(row) >= 2)
+}
+
+/// By how much a value of each row is expected to differ from the mean of its confidence group, by its features. It is fitted to the rows for
+/// which `is_fitted` is true. Empty if they are too few.
+pub(super) fn shifts_of_rows(
+    table: &Table,
+    group_of_row: &[u32],
+    estimates: &[f64],
+    is_fitted: impl Fn(usize) -> bool,
+) -> Vec<f64> {
+    if (0..table.rows()).filter(|&row| is_fitted(row)).count() < MIN_ROWS {
         return Vec::new();
     }
     let mut order = label_free::order_of_table(table, ORDER_SEED);
-    order.retain(|&row| labels(row as usize) >= 2 && table.weight(row as usize) > 0.0);
+    order.retain(|&row| is_fitted(row as usize) && table.weight(row as usize) > 0.0);
     order.truncate(MAX_ROWS);
     let mut residuals = residuals(table, &order, group_of_row, estimates);
     if residuals.len() < MIN_ROWS {
@@ -102,10 +118,26 @@ pub(super) fn shifts_by_features(table: &Table, group_of_row: &[u32], estimates:
         .collect();
     let steps: Vec<Step> = std::iter::from_fn(|| next_step(&columns, &bins, &mut residuals)).take(MAX_STEPS).collect();
     let height = |row: usize, step: &Step| step.heights[columns[step.column].bin(table, row)];
-    (0..table.rows()).map(|row| steps.iter().map(|step| height(row, step)).sum()).collect()
+    let shifts: Vec<f64> = (0..table.rows()).map(|row| steps.iter().map(|step| height(row, step)).sum()).collect();
+    centred(table, group_of_row, shifts, is_fitted)
 }
 
-/// The estimates of rows with several labels, less the mean of such rows in their group.
+/// The shifts less their mean among the fitted rows of each group: features that depend on confidence would otherwise move whole groups away
+/// from their means.
+fn centred(table: &Table, group_of_row: &[u32], mut shifts: Vec<f64>, is_fitted: impl Fn(usize) -> bool) -> Vec<f64> {
+    let groups = group_of_row.iter().max().map_or(0, |&last| last as usize + 1);
+    let mut sums = vec![WeightedSums::default(); groups];
+    for row in (0..table.rows()).filter(|&row| is_fitted(row)) {
+        sums[group_of_row[row] as usize].add(table.weight(row), shifts[row]);
+    }
+    for (shift, &group) in shifts.iter_mut().zip(group_of_row) {
+        let sums = &sums[group as usize];
+        *shift -= if sums.weight > 0.0 { sums.mean() } else { 0.0 };
+    }
+    shifts
+}
+
+/// The estimates of some rows, less the mean of these rows in their group.
 fn residuals(table: &Table, rows: &[u32], group_of_row: &[u32], estimates: &[f64]) -> Vec<Residual> {
     let groups = group_of_row.iter().max().map_or(0, |&last| last as usize + 1);
     let mut sums = vec![[0.0; 2]; groups];
@@ -185,6 +217,23 @@ mod tests {
             let wanted = if is_noisy(row) { 0.2 } else { -0.2 };
             assert!((shift - wanted).abs() < 0.01, "row {row}: {shift} instead of {wanted}");
         }
+    }
+
+    /// A feature that is common at one confidence and rare at another does not move either group as a whole.
+    #[test]
+    fn groups_keep_their_means() {
+        // Of the first group three quarters are noisy, of the second one quarter.
+        let group = |row: usize| u32::from(row >= 600);
+        let is_noisy = |row: usize| if group(row) == 0 { row % 4 < 3 } else { row % 4 < 1 };
+        let (table, estimates) = table(1200, is_noisy);
+        let groups: Vec<u32> = (0..1200).map(group).collect();
+        let shifts = shifts_by_features(&table, &groups, &estimates);
+        for wanted in [0, 1] {
+            let rows = || (0..1200).filter(|&row| group(row) == wanted && row % 3 != 0);
+            let mean = rows().map(|row| shifts[row]).sum::<f64>() / rows().count() as f64;
+            assert!(mean.abs() < 1e-12, "group {wanted}: {mean}");
+        }
+        assert!(shifts[0] > 0.05 && shifts[603] < -0.05, "{} {}", shifts[0], shifts[603]);
     }
 
     #[test]

@@ -94,14 +94,15 @@ impl Corrected {
         let rows: Vec<(f64, f64, [f64; DRAWS])> =
             (0..places.len()).into_par_iter().with_min_len(1 << 8).map_init(buffers, measure).collect();
         let total = rows.iter().map(|(total, ..)| *total).collect();
-        let irreducible = rows.iter().map(|(_, irreducible, _)| *irreducible).collect();
+        let smooth = Smooth { total, irreducible: rows.iter().map(|(_, irreducible, _)| *irreducible).collect() };
         let drawn = laws.is_some().then(|| rows.iter().flat_map(|(.., drawn)| *drawn).collect());
         let oracles = other_oracles(policy, table, raw, points)?;
+        let [irreducible, alternative] = estimates.pseudo_values(table);
         Ok(Some(Self {
-            irreducible: estimates.irreducible,
-            alternative: estimates.alternative,
+            irreducible,
+            alternative,
             oracles,
-            smooth: Smooth { total, irreducible },
+            smooth,
             drawn,
             hindsight,
             votes: RowVotes::from_table(table, loss),

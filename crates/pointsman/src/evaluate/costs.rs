@@ -12,6 +12,9 @@ use crate::policy::Policy;
 use crate::router::Support;
 use crate::task::{Limit, Named, Task};
 
+/// If labels leave more standard errors than this of the best possible cost open, its estimate is a model's guess: it has no standard error.
+const MAX_OPEN_STANDARD_ERRORS: f64 = 4.0;
+
 impl Replay {
     /// Evaluates the policy that the rows were replayed with, or one repriced from it.
     ///
@@ -156,8 +159,12 @@ impl Replay {
         let estimate = self.mean(&|row| by_row[0][row]).mean;
         let excess = (estimate - least).max(0.0);
         costs.push("pointwise-optimal", estimate.min(least));
-        let with_excess = |name: &str, error: Option<f64>| {
-            if name == "pointwise-optimal" { error.map(|error| error.hypot(excess)) } else { error }
+        let bounds = (!self.truth_known).then(|| self.bounds_of_least_cost(policy, least));
+        let with_excess = |name: &str, error: Option<f64>| match (name, bounds) {
+            ("pointwise-optimal", Some([low, high])) => {
+                error.map(|error| error.hypot(excess)).filter(|error| high - low <= MAX_OPEN_STANDARD_ERRORS * error)
+            }
+            _ => error,
         };
         let mut errors = Named::new();
         let rules = always.iter().map(|(name, rows)| (name.as_str(), rows)).chain(optima);
@@ -173,8 +180,7 @@ impl Replay {
             regret_errors.push(name, with_excess(name, standard_error));
         }
         evaluation.corrected_identified = self.identified_costs(policy, names, taken, &actions, &costs);
-        if !self.truth_known {
-            let bounds = self.bounds_of_least_cost(policy, least);
+        if let Some(bounds) = bounds {
             evaluation.corrected_identified.push("pointwise-optimal", bounds);
         }
         evaluation.corrected_cost = Some(costs);

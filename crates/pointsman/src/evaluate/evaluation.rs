@@ -54,7 +54,8 @@ pub struct Evaluation {
     /// than it is. Unknown if items have one label each.
     pub corrected_cost: Option<Named<f64>>,
     /// Standard errors of the corrected costs, from the variance over rows and, if there is no unbiased estimate, the difference of two
-    /// corrections. None for one row.
+    /// corrections. None for one row, and for `pointwise-optimal` if its bounds in `corrected_identified` are more than four standard errors
+    /// apart: what decides there is not identified, and the cost is a model's guess.
     pub corrected_standard_error: Option<Named<Option<f64>>>,
     /// The bounds on the corrected costs that labels identify with infinitely many rows; standard errors come on top. Under losses other than
     /// Brier, k labels per item do not identify the loss of a Bayes-optimal oracle. The corrected cost is within the bounds. Costs that are
@@ -79,7 +80,7 @@ pub struct Evaluation {
     /// The regrets corrected for the bias of few labels; unknown if that is impossible. The best action per cell is chosen on these rows, so in
     /// cells with few rows it appears cheaper than it is.
     pub corrected_regret: Option<Named<f64>>,
-    /// Standard errors of the corrected regrets.
+    /// Standard errors of the corrected regrets; none where the corrected costs have none.
     pub corrected_regret_standard_error: Option<Named<Option<f64>>>,
     /// The share of the rows that gets each action.
     pub shares: Named<f64>,
@@ -170,6 +171,15 @@ impl Evaluation {
         let &cost = self.best_costs().get("router")?;
         let [low, high] = self.corrected_identified.get("router").copied().unwrap_or([cost; 2]);
         Some([low - most, high - least].map(|end| end.max(0.0)))
+    }
+
+    /// Whether the cost of the best possible decisions, and the regret against them, are a model's guess: labels leave so much open that no
+    /// standard error is given.
+    #[must_use]
+    pub fn best_possible_is_guess(&self) -> bool {
+        let errors = self.corrected_regret_standard_error.as_ref();
+        self.identified_regret().is_some()
+            && errors.and_then(|errors| errors.get("pointwise-optimal").copied().flatten()).is_none()
     }
 
     /// The corrected regrets if there are any, otherwise the plain ones.

@@ -259,6 +259,27 @@ fn few_rows_give_no_verdict() {
     assert_eq!(found.verdict.advice, Advice::MoreData, "{:?}", found.verdict);
 }
 
+/// The labels of all rows separate noise from error, and those of half of the rows do not.
+#[test]
+fn too_few_rows_with_several_labels_ask_for_rows() {
+    let table = labelled(&mut Rng::new(8), 40, |rng, p| {
+        let labels = if rng.uniform() < 0.4 { 1 } else { 3 };
+        rng.votes(p, labels)
+    });
+    let found = look(&table, &Task::new(Loss::brier()));
+    assert_eq!(found.verdict.advice, Advice::MoreData, "{:?}", found.verdict);
+    assert!(found.bounds.is_none() && found.verdict.sentence.contains("have two labels or more"), "{found:?}");
+}
+
+/// A router that learns from half of some hundred rows often saves nothing where one of all rows saves much.
+#[test]
+fn no_saving_on_few_rows_is_no_reason_against_it() {
+    for seed in 0..4 {
+        let verdict = look(&world(70 + seed, 200, 3, noise_then_error), &Task::new(Loss::brier())).verdict;
+        assert!(matches!(verdict.advice, Advice::UseIt | Advice::MoreData), "{verdict:?}");
+    }
+}
+
 /// Intervals of zero width are not evidence with few rows.
 #[test]
 fn very_few_rows_give_no_verdict() {

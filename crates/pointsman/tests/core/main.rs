@@ -65,6 +65,7 @@ mod reproduction {
     mod honest_forest;
     mod independence;
     mod mixed_labels;
+    mod one_label_rows;
     mod pooled;
     mod promises;
     mod small_savings;

@@ -15,6 +15,9 @@ use crate::render::{heading, paragraph};
 
 /// Prints what routing is worth: costs and savings with prices, gains without.
 pub(super) fn print(out: &mut impl Write, diagnosis: &Diagnosis) -> io::Result<()> {
+    if diagnosis.worth.is_none() && diagnosis.bounds.is_none() {
+        return Ok(());
+    }
     heading(&mut *out, "Is decomposition worth it here?")?;
     match &diagnosis.worth {
         Some(worth) => {
