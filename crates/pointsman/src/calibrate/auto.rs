@@ -364,11 +364,11 @@ impl Comparison {
             None => "pooled cells, since no other partition can be fitted to so few rows".to_owned(),
         };
         match check_size(all_rows, TREES) {
-            Err(_) if !self.recalibrated => format!(
+            Err(_) => format!(
                 "{reason}; no forest was tried, since {TREES} trees of {} rows would be too large to keep",
                 count(all_rows)
             ),
-            _ => reason,
+            Ok(()) => reason,
         }
     }
 }
@@ -414,8 +414,11 @@ mod tests {
     fn forests_of_too_many_rows_are_left_out_with_the_reason() {
         let pooled = Candidate { partition: Partition::pooled(), cost: 1.0, excess: 0.0, standard_error: 0.0 };
         let tree = Candidate { partition: Partition::tree(), cost: 1.1, excess: 0.1, standard_error: 0.01 };
-        let compared = Comparison { candidates: vec![pooled.clone(), tree], rows: 4_000, tasks: 12, simplest: pooled };
-        assert_eq!([21_474_836, 21_474_837].map(|rows| candidates(rows, false, 50).len()), [4, 2]);
+        let candidates_tried = vec![pooled.clone(), tree];
+        let compared =
+            Comparison { candidates: candidates_tried, rows: 4_000, tasks: 12, simplest: pooled, recalibrated: false };
+        let wanted = Wanted { certifiable: false, recalibrated: false };
+        assert_eq!([21_474_836, 21_474_837].map(|rows| candidates(rows, wanted, 50).len()), [4, 2]);
         assert!(!compared.reason(21_474_836).contains("forest"), "{}", compared.reason(21_474_836));
         let reason = compared.reason(21_474_837);
         let why = "; no forest was tried, since 200 trees of 21,474,837 rows would be too large to keep";
