@@ -84,7 +84,7 @@ fn fit_cells(args: &CalibrateArgs, frame: &Frame) -> anyhow::Result<Calibration>
     let progress = Progress::bar("growing trees", Router::steps(&partition).max(1));
     let step = || progress.step();
     let builder = Router::builder().partition(partition).seed(args.seed).recalibrated(args.recalibrate).progress(&step);
-    Ok(builder.calibrate(&frame.table).map_err(|error| errors::in_rows(error, frame))?)
+    builder.calibrate(&frame.table).map_err(|error| errors::in_rows(error, frame))
 }
 
 /// The partition: `auto` is limited to partitions with cells for `--certifiable`.
