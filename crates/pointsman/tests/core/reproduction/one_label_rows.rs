@@ -93,8 +93,8 @@ fn check(name: &str, one_label: [f64; 2]) {
     for (what, estimates, stated) in [("gain", 0, 5), ("difference", 4, 6)] {
         let ratio = mean_and_spread(&found[stated])[0] / mean_and_spread(&found[estimates])[1];
         println!("{name}, {what}: stated error {ratio:.2} of the spread");
-        // Forty worlds determine the spread to 11 %.
-        assert!((0.75..1.35).contains(&ratio), "{name}, {what}: the standard error is {ratio} of the spread");
+        // Forty worlds determine the spread to 11 %. The error of the gain includes what labels leave open of the best possible order.
+        assert!((0.75..1.6).contains(&ratio), "{name}, {what}: the standard error is {ratio} of the spread");
     }
 }
 
