@@ -110,23 +110,52 @@ fn a_full_disk_refuses_requests_and_loses_nothing() {
     assert_kept(service, folder, &answered);
 }
 
+/// Sets the limit of the size of files of a process, whose writes beyond it then fail.
+fn limit_sizes(pid: u32, bytes: &str) -> bool {
+    let run = Command::new("prlimit").args(["--pid", &pid.to_string(), &format!("--fsize={bytes}")]).status();
+    run.is_ok_and(|status| status.success())
+}
+
+/// A command that runs a program which goes on when a write fails because of this limit; `None` if that cannot be tested.
+fn bound_by_sizes() -> Option<Command> {
+    if !limit_sizes(std::process::id(), "unlimited:unlimited") {
+        pointsman_testing::skip("no prlimit, or a limit of the size of files: writes that fail are not tested");
+        return None;
+    }
+    Some(run_by("sh", &["-c", "trap '' XFSZ; exec \"$@\"", "sh"]))
+}
+
+/// There is room for the few bytes of a check, and none for a decision.
+#[test]
+fn readiness_waits_until_there_is_room_for_what_failed() {
+    let folder = workshop();
+    let path = folder.path();
+    let Some(serve) = bound_by_sizes() else { return };
+    let service = deployed_with(serve, path, &[]);
+    let rows = json!({"rows": vec![query(); 100]});
+    assert!(service.post(DECIDE, &rows).is_some());
+    let length = files(path, "journal").iter().map(|file| fs::metadata(file).unwrap().len()).max().unwrap();
+    assert!(length > 4096, "a check writes a file of this size");
+    assert!(limit_sizes(service.child.id(), &format!("{}:unlimited", length + 20)));
+    assert_eq!(service.answer("/readyz", None).status, 200, "nothing has failed yet");
+    for _ in 0..3 {
+        assert_eq!(service.answer(DECIDE, Some(&query())).status, 503);
+        assert_not_ready(&service, &["File too large"]);
+    }
+    assert!(limit_sizes(service.child.id(), "unlimited:unlimited"));
+    assert_eq!(service.answer("/readyz", None).status, 200);
+    assert!(service.post(DECIDE, &query()).is_some());
+}
+
 #[test]
 fn files_that_cannot_grow_refuse_requests_and_lose_nothing() {
     let folder = workshop();
     let path = folder.path();
-    // The limit of the size of files is that of a running process, whose writes then fail.
-    let limit = |pid: u32, bytes: &str| {
-        let run = Command::new("prlimit").args(["--pid", &pid.to_string(), &format!("--fsize={bytes}")]).status();
-        run.is_ok_and(|status| status.success())
-    };
-    if !limit(std::process::id(), "unlimited:unlimited") {
-        return pointsman_testing::skip("no prlimit, or a limit of the size of files: writes that fail are not tested");
-    }
     fs::write(path.join("p.toml"), SMALL_JOURNALS).unwrap();
-    let serve = run_by("sh", &["-c", "trap '' XFSZ; exec \"$@\"", "sh"]);
+    let Some(serve) = bound_by_sizes() else { return };
     let mut service = deployed_with(serve, path, &["--config", "p.toml"]);
     let pid = service.child.id();
-    let [begin, end] = ["1:unlimited", "unlimited:unlimited"].map(|bytes| move || assert!(limit(pid, bytes)));
+    let [begin, end] = ["1:unlimited", "unlimited:unlimited"].map(|bytes| move || assert!(limit_sizes(pid, bytes)));
     begin();
     assert_not_ready(&service, &["File too large"]);
     end();

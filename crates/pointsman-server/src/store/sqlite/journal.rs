@@ -103,9 +103,10 @@ impl Journal {
         self.file.write_all_at(entries, end)
     }
 
-    /// Sees whether anything can be written: the beginning of an entry that does not follow.
-    pub(super) fn probe(&self, end: u64) -> io::Result<()> {
-        self.file.write_all_at(&[0; PREFIX], end)
+    /// Sees whether this many bytes can be written, and leaves nothing behind. Zeros are no entry if they stay.
+    pub(super) fn probe(&self, bytes: usize, end: u64) -> io::Result<()> {
+        self.file.write_all_at(&vec![0; bytes.max(PREFIX)], end)?;
+        self.cut(end)
     }
 
     /// Waits until the disk has what was written.

@@ -118,6 +118,8 @@ struct Writer {
     entries: Vec<u8>,
     /// Whether the last commit failed.
     has_failed: bool,
+    /// The size of what could not be written last.
+    failed_bytes: usize,
     failures: FailureLog,
 }
 
@@ -130,6 +132,7 @@ impl Writer {
             newest: None,
             entries: Vec::new(),
             has_failed: false,
+            failed_bytes: 0,
             failures: FailureLog::default(),
         }
     }
@@ -169,8 +172,10 @@ impl Writer {
         let write = || -> io::Result<()> {
             if self.has_failed {
                 journal.cut(end)?;
-                // A batch that writes nothing would not show whether anything can be written again.
-                journal.probe(end)?;
+            }
+            // A batch that writes nothing would not show whether what failed can be written again.
+            if self.has_failed && entries.is_empty() {
+                journal.probe(self.failed_bytes, end)?;
             }
             if !entries.is_empty() {
                 journal.write(&entries, end)?;
@@ -178,6 +183,9 @@ impl Writer {
             if self.settings.is_durable { journal.sync() } else { Ok(()) }
         };
         if let Err(error) = write() {
+            if !entries.is_empty() {
+                self.failed_bytes = entries.len();
+            }
             // What it has left was not committed. If it cannot be cut off now, it is before the next commit.
             let _ = journal.cut(end);
             return Err(unwritable(&error));
