@@ -55,7 +55,7 @@ fn same(one: &Record, two: &Record) -> bool {
 /// Appends as callers do: again, if the store says that decisions wait to be archived, as on a machine that is busy with other things.
 pub(crate) async fn append(store: &dyn Store, records: &[Record]) -> Vec<Appended> {
     let records = Arc::new(records.to_vec());
-    for _ in 0..300 {
+    for _ in 0..1200 {
         match store.append(records.clone()).await {
             Err(StoreError::Unavailable(why)) if why.contains("wait to be archived") => {
                 tokio::time::sleep(Duration::from_millis(100)).await;
@@ -63,7 +63,7 @@ pub(crate) async fn append(store: &dyn Store, records: &[Record]) -> Vec<Appende
             appended => return appended.unwrap(),
         }
     }
-    panic!("the store refuses decisions for longer than 30 seconds");
+    panic!("the store refuses decisions for longer than two minutes");
 }
 
 async fn records_come_back_as_they_were(store: &dyn Store) {
