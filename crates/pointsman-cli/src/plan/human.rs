@@ -82,7 +82,7 @@ pub(super) fn bias_of_worth(task: &Task, router: &Router) -> Option<&'static str
     }
     let has_budget = matches!(task.limit(), Some(Limit::Budget(_)));
     (has_budget && *router.partition() == Partition::pooled()).then_some(
-        "With pooled cells, worth under a budget is too small: in simulations labels could save two to seven times as much on average.",
+        "With pooled cells, worth under a budget is too small: in simulations labels could save up to four times as much on average.",
     )
 }
 
