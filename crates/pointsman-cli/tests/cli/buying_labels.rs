@@ -80,18 +80,23 @@ fn full_export_does_not_count_the_first_round_twice() {
     let labels = fs::read_to_string(path.join("labels.csv")).unwrap();
     fs::write(path.join("export.csv"), format!("{labels}new1,yes,ann1\nnew1,no,ann2\nnew2,no,ann2\n")).unwrap();
     let add = "calibrate all.csv --annotations export.csv --add-to router.safetensors -o more.safetensors --json";
-    let run = line(path, add);
-    assert!(run.code == 2 && run.stderr.contains("--known-items skip leaves out the items"), "{run:?}");
-    assert!(run.stderr.contains("calibrate again on these, without items chosen by plan"), "{run:?}");
+    let refused = line(path, add);
+    assert!(refused.code == 2 && refused.stderr.contains("--known-items skip leaves out the items"), "{refused:?}");
+    assert!(refused.stderr.contains("calibrate again on these, without items chosen by plan"), "{refused:?}");
     assert!(!path.join("more.safetensors").exists());
-    let rows = |flags: &str| line(path, &format!("{add}{flags}")).ok().json()["rows"].as_u64().unwrap();
+    // A router with added rows is not replaced unasked.
+    let run = |flags: &str| {
+        let _ = fs::remove_file(path.join("more.safetensors"));
+        line(path, &format!("{add}{flags}")).ok()
+    };
+    let rows = |flags: &str| run(flags).json()["rows"].as_u64().unwrap();
     let (skipped, added) = (rows(" --known-items skip"), rows(" --known-items add"));
     assert!(skipped < added, "{skipped} {added}");
     // New items with one label each say little, and a warning says so.
     let warning = "2 of the 2 rows added have one label";
     let skip = |labels: &str| {
         fs::write(path.join("export.csv"), labels).unwrap();
-        line(path, &format!("{add} --known-items skip")).ok().stdout.contains(warning)
+        run(" --known-items skip").stdout.contains(warning)
     };
     assert!(skip(&format!("{labels}new1,yes,ann1\nnew2,no,ann2\n")));
     assert!(!skip(&format!("{labels}new1,yes,ann1\nnew1,no,ann2\nnew2,no,ann2\n")));
