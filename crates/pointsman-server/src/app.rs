@@ -179,6 +179,7 @@ impl App {
     pub(crate) fn answers_unlogged(&self) -> bool {
         self.on_log_failure == OnLogFailure::Answer
     }
+
     /// Changes the registry, and decides by it from now on.
     pub(crate) async fn change(&self, change: Change, by: &str) -> Result<Changed, Problem> {
         let asked = change.clone();

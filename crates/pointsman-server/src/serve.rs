@@ -1,5 +1,6 @@
 //! Runs the service: opens the store, listens, reloads, prunes, and shuts down without losing anything.
 
+use std::collections::HashMap;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ use tokio::task::JoinSet;
 
 use crate::api::access::Access;
 use crate::api::problem::Problem;
-use crate::api::versions::{Compiled, compile_files};
+use crate::api::versions::{Compiled, CompiledFiles, compile_files};
 use crate::app::{App, Settings, app};
 use crate::clock::Time;
 use crate::config::{
@@ -139,9 +140,10 @@ pub async fn serve(
     warn_of_variables();
     raise_file_limit();
     // What would fail is noticed before the store is opened, so that no new one is left behind.
+    let mut ready = HashMap::new();
     if !config.store.url.exists().await? {
         config.check_exposure(false)?;
-        check(&config).await?;
+        ready = compile_all(&config).await?;
     }
     let address = config.server.listen;
     let unusable = |source| ServeError::Listen { address, source };
@@ -158,7 +160,7 @@ pub async fn serve(
     let state = App::start(Arc::clone(&store), settings, metrics).await?;
     // Noted before the files are read, so that no change is missed.
     let seen = modified(&config, source.path.as_deref());
-    apply(&state, &config).await?;
+    apply(&state, &config, ready).await?;
     if source.path.is_some() {
         warn_of_left_out(&state, &config);
     }
@@ -263,11 +265,16 @@ impl Signals {
 }
 
 /// Makes the deployments of a configuration: a new version of each whose files have changed since it was applied last. Returns what those
-/// that have changed are now, in words. All files are checked before any deployment changes.
-async fn apply(app: &App, config: &Config) -> Result<Vec<String>, ServeError> {
+/// that have changed are now, in words. All files are checked before any deployment changes. `ready` has what was compiled before, by the hash of
+/// its files.
+async fn apply(
+    app: &App,
+    config: &Config,
+    mut ready: HashMap<Sha256, CompiledFiles>,
+) -> Result<Vec<String>, ServeError> {
     let mut wanted = Vec::new();
     for (name, deployment) in &config.deployments {
-        wanted.extend(compile(app, name, deployment).await?);
+        wanted.extend(compile(app, name, deployment, &mut ready).await?);
     }
     let mut changes = Vec::new();
     for (name, change) in wanted {
@@ -317,27 +324,33 @@ fn refuse_files(name: &str, deployment: &DeploymentConfig, problem: &Problem) ->
     ServeError::Deployment { name: name.to_owned(), reason }
 }
 
-/// Fails if a deployment of a configuration cannot be used.
-async fn check(config: &Config) -> Result<(), ServeError> {
+/// The compiled files of all deployments of a configuration, by the hash of the files; fails if a deployment cannot be used.
+async fn compile_all(config: &Config) -> Result<HashMap<Sha256, CompiledFiles>, ServeError> {
+    let mut ready = HashMap::new();
     for (name, deployment) in &config.deployments {
-        let Files { router, policy, task, .. } = Files::read(name, deployment)?;
-        compile_files(router, policy, task).await.map_err(|problem| refuse_files(name, deployment, &problem))?;
+        let Files { router, policy, task, hash } = Files::read(name, deployment)?;
+        let compiled = compile_files(router, policy, task).await;
+        ready.insert(hash, compiled.map_err(|problem| refuse_files(name, deployment, &problem))?);
     }
-    Ok(())
+    Ok(ready)
 }
 
-/// Compiles the files of a deployment, and returns the change that makes it what the configuration says; `None` if it is that already.
+/// Compiles the files of a deployment unless they are ready, and returns the change that makes it what the configuration says; `None` if it is that already.
 async fn compile<'a>(
     app: &App,
     name: &'a str,
     deployment: &DeploymentConfig,
+    ready: &mut HashMap<Sha256, CompiledFiles>,
 ) -> Result<Option<(&'a str, Change)>, ServeError> {
     let mode = deployment.mode;
     let Files { router, policy, task, hash: files } = Files::read(name, deployment)?;
     if app.deployments.find(name).is_some_and(|found| found.stored.is_configured(mode, files)) {
         return Ok(None);
     }
-    let compiled = app.compile(router, policy, task).await;
+    let compiled = match ready.remove(&files) {
+        Some(compiled) => app.keep(compiled).await,
+        None => app.compile(router, policy, task).await,
+    };
     let Compiled { version, .. } = compiled.map_err(|problem| refuse_files(name, deployment, &problem))?;
     Ok(Some((name, Change::Configure { name: name.to_owned(), mode, version, files })))
 }
@@ -453,7 +466,7 @@ async fn prune(app: Arc<App>, retention: RetentionConfig) {
 /// Reads the configuration, and returns it with what has changed by it.
 async fn reload(app: &App, source: &ConfigSource) -> Result<(Config, Vec<String>), ServeError> {
     let config = source.load()?;
-    let changes = apply(app, &config).await?;
+    let changes = apply(app, &config, HashMap::new()).await?;
     Ok((config, changes))
 }
 

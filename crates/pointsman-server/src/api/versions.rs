@@ -322,7 +322,12 @@ impl App {
         policy: Option<Vec<u8>>,
         task: Option<String>,
     ) -> Result<Compiled, Problem> {
-        let CompiledFiles { given, is_router, policy, task, names } = compile_files(router, policy, task).await?;
+        self.keep(compile_files(router, policy, task).await?).await
+    }
+
+    /// Stores the files of a version.
+    pub(crate) async fn keep(&self, compiled: CompiledFiles) -> Result<Compiled, Problem> {
+        let CompiledFiles { given, is_router, policy, task, names } = compiled;
         let router = if is_router { Some(self.store.add_file(given).await?) } else { None };
         let policy = self.store.add_file(policy).await?;
         Ok(Compiled { version: NewVersion { router, policy, task, signature: Some(names.signature()) }, names })
