@@ -12,7 +12,8 @@ use crate::policy::Policy;
 use crate::router::Support;
 use crate::task::{Limit, Named, Task};
 
-/// If labels leave more standard errors than this of the best possible cost open, its estimate is a model's guess: it has no standard error.
+/// The labels of each row say at least what the best possible decisions cost. If a model adds more standard errors than this, the estimate is the
+/// model's guess: it has no standard error.
 const MAX_OPEN_STANDARD_ERRORS: f64 = 4.0;
 
 impl Replay {
@@ -161,8 +162,9 @@ impl Replay {
         costs.push("pointwise-optimal", estimate.min(least));
         let bounds = (!self.truth_known).then(|| self.bounds_of_least_cost(policy, least));
         let with_excess = |name: &str, error: Option<f64>| match (name, bounds) {
-            ("pointwise-optimal", Some([low, high])) => {
-                error.map(|error| error.hypot(excess)).filter(|error| high - low <= MAX_OPEN_STANDARD_ERRORS * error)
+            ("pointwise-optimal", Some([low, _])) => {
+                let added = estimate.min(least) - low;
+                error.map(|error| error.hypot(excess)).filter(|error| added <= MAX_OPEN_STANDARD_ERRORS * error)
             }
             _ => error,
         };

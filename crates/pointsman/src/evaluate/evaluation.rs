@@ -54,8 +54,8 @@ pub struct Evaluation {
     /// than it is. Unknown if items have one label each.
     pub corrected_cost: Option<Named<f64>>,
     /// Standard errors of the corrected costs, from the variance over rows and, if there is no unbiased estimate, the difference of two
-    /// corrections. None for one row, and for `pointwise-optimal` if its bounds in `corrected_identified` are more than four standard errors
-    /// apart: what decides there is not identified, and the cost is a model's guess.
+    /// corrections. None for one row, and for `pointwise-optimal` if it is more than four standard errors above its lower bound in
+    /// `corrected_identified`: the cost is a model's guess then.
     pub corrected_standard_error: Option<Named<Option<f64>>>,
     /// The bounds on the corrected costs that labels identify with infinitely many rows; standard errors come on top. Under losses other than
     /// Brier, k labels per item do not identify the loss of a Bayes-optimal oracle. The corrected cost is within the bounds. Costs that are
