@@ -2,6 +2,7 @@
 # make check  while working: formatting, lints, unit tests
 # make test   everything that must hold: formatting, lints, tests, documentation, licences
 # make paper  every experiment of the paper, and the pages written from them (about an hour on two cores)
+# make pages  those pages again, from results that are already there
 # make docs   the book, in docs/book
 # make wheel  the Python package, in target/wheels
 # make api    the public interface of the libraries, in docs/api
@@ -9,7 +10,7 @@
 # make race   the Python package against what people use instead; the book's page on it
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check features reproduction test python wheel paper docs bench bench-serve bench-spark race install picture audit api api-check publish-check fuzz
+.PHONY: help demo check features reproduction test python wheel paper pages docs bench bench-serve bench-spark race install picture audit api api-check publish-check fuzz
 ROWS ?= 10000000
 
 help:
@@ -109,6 +110,10 @@ docs: $(MDBOOK)
 
 paper:
 	cargo run --release --locked -p pointsman-cli --features lab -- reproduce all -o target/paper --publish docs
+
+# The pages and figures of the results that are already there, as after a change of words.
+pages:
+	POINTSMAN_TEST_WRITE_PAGES=1 cargo test $(FEATURES) --test lab published_pages_match_results
 
 bench:
 	cargo run --release --locked -p pointsman-bench -- $(ROWS)

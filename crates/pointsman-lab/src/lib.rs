@@ -56,7 +56,7 @@ pub use paper::{
     Claim, Reading, Verdict, beyond_page, claims, paper_page, shown_figures, tracks_headline, tracks_page,
 };
 pub use problem::{Problem, Source};
-pub use publish::publish;
+pub use publish::{pages, publish, write_pages};
 pub use run::{Outcome, load_results, reproduce};
 pub use settings::{Experiment, Monitor, Settings, Silent};
 pub use worlds::{Draw, World};

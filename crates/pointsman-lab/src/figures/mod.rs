@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use pointsman::evaluate::rule_name;
 use pointsman_report::chart::{Bars, Chart, Line, Picture, Points, colour, sheet};
 use serde_json::Value;
 
 use crate::error::{Error, Result};
 use crate::experiments::oracles::LABEL_PRICE;
-use crate::paper::Numbers;
+use crate::paper::{Numbers, method_name};
 
 mod functions;
 mod theory;
@@ -32,6 +33,21 @@ const VARIANTS: [&str; 2] = ["raw", "recalibrated"];
 /// # Errors
 /// If a figure cannot be encoded or written.
 pub fn draw(results: &BTreeMap<String, Value>, folder: &Path) -> Result<Vec<PathBuf>> {
+    std::fs::create_dir_all(folder).map_err(|source| Error::folder(folder, source))?;
+    let mut files = Vec::new();
+    for (name, picture) in figures(results) {
+        let stem = folder.join(name);
+        let (svg, png) = (stem.with_extension("svg"), stem.with_extension("png"));
+        let bytes = picture.png().map_err(|error| Error::results(&png, error.to_string()))?;
+        pointsman_table::write_atomically(&svg, |out| out.write_all(picture.svg().as_bytes()))?;
+        pointsman_table::write_atomically(&png, |out| out.write_all(&bytes))?;
+        files.extend([svg, png]);
+    }
+    Ok(files)
+}
+
+/// The figures of all results, with their names.
+pub fn figures(results: &BTreeMap<String, Value>) -> Vec<(String, Picture)> {
     let n = Numbers::new(results);
     let figures = [
         ("routing", draw_sheets(n, "routing", routing)),
@@ -48,19 +64,10 @@ pub fn draw(results: &BTreeMap<String, Value>, folder: &Path) -> Result<Vec<Path
         ("theory", draw_sheets(n, "theory", theory::figure)),
         ("tracks", draw_sheets(n, "tracks", tracks::figure)),
     ];
-    std::fs::create_dir_all(folder).map_err(|source| Error::folder(folder, source))?;
-    let mut files = Vec::new();
-    for (experiment, (name, picture)) in
-        figures.into_iter().flat_map(|(name, figures)| figures.into_iter().map(move |f| (name, f)))
-    {
-        let stem = folder.join(format!("{experiment}-{name}"));
-        let (svg, png) = (stem.with_extension("svg"), stem.with_extension("png"));
-        let bytes = picture.png().map_err(|error| Error::results(&png, error.to_string()))?;
-        pointsman_table::write_atomically(&svg, |out| out.write_all(picture.svg().as_bytes()))?;
-        pointsman_table::write_atomically(&png, |out| out.write_all(&bytes))?;
-        files.extend([svg, png]);
-    }
-    Ok(files)
+    let of_experiment = |(experiment, figures): (&str, Vec<(String, Picture)>)| {
+        figures.into_iter().map(|(problem, picture)| (format!("{experiment}-{problem}"), picture)).collect::<Vec<_>>()
+    };
+    figures.into_iter().flat_map(of_experiment).collect()
 }
 
 /// Draws one figure per problem.
@@ -124,13 +131,13 @@ fn routing(n: Numbers<'_>, problem: &str) -> Option<Picture> {
                 continue;
             };
             let x: Vec<f64> = (0..mean.len()).map(|i| i as f64 / (mean.len() - 1) as f64).collect();
-            let line = line(name, colour::strategy(name), &x, &mean, &sd);
+            let line = line(&method_name(name), colour::strategy(name), &x, &mean, &sd);
             chart = chart.line(if name.ends_with("optimal") { line.dashed() } else { line });
         }
         pictures.push(chart.draw());
     }
     let caption = "Mean loss when a share of the queries is routed, in the order of each strategy; lower is better. Bands: one standard deviation \
-                   over seeds or random halves. cell-optimal is the best order of the router's own cells, pointwise-optimal the best order of the queries.";
+                   over seeds or random halves. Best action per cell: the best order of the router's own cells; best possible per query: the best order of the queries.";
     Some(sheet(&format!("Routing curves: {problem}"), caption, 2, pictures))
 }
 
@@ -152,7 +159,7 @@ fn losses(n: Numbers<'_>, problem: &str) -> Option<Picture> {
             let each = |f: &dyn Fn(&[&str]) -> f64| -> Vec<f64> {
                 losses.iter().map(|loss| f(&path(loss).each_ref().map(String::as_str))).collect()
             };
-            bars = bars.series(name, ink, each(&|path| n.get("losses", path).unwrap_or(f64::NAN)));
+            bars = bars.series(method_name(name), ink, each(&|path| n.get("losses", path).unwrap_or(f64::NAN)));
             errors.push(each(&|path| n.sd("losses", path)));
         }
         let bars = if errors.iter().flatten().any(|sd| *sd > 0.0) { bars.errors(errors) } else { bars };
@@ -160,8 +167,8 @@ fn losses(n: Numbers<'_>, problem: &str) -> Option<Picture> {
     }
     let own = n.value("losses", &[problem, "static"]).and_then(Value::as_str).unwrap_or("its loss");
     let caption = format!(
-        "Gain of the routing curve: 0 is random, 1 the best order of the queries. supervised-static was trained on {own} only, \
-                           supervised-retrained anew for each loss; ours (higher-order) was calibrated once. Error bars, where there are several seeds: one standard deviation."
+        "Gain of the routing curve: 0 is random, 1 the best order of the queries. One supervised router was trained on {own} only, \
+                           the other anew for each loss; Pointsman was calibrated once. Error bars, where there are several seeds: one standard deviation."
     );
     Some(sheet(&format!("Loss flexibility: {problem}"), &caption, 1, pictures))
 }
@@ -183,13 +190,13 @@ fn three_way(n: Numbers<'_>, problem: &str) -> Option<Picture> {
                     .size(PANEL.0, PANEL.1);
             for (name, ink) in SHOWN {
                 let (mean, sd) = means_and_deviations(n, "three-way", &[problem, variant, &loss, "cost", name])?;
-                let line = line(if name == "router" { "three-way router" } else { name }, ink, &prices, &mean, &sd);
+                let line = line(&rule_name(name), ink, &prices, &mean, &sd);
                 chart = chart.line(if name == "pointwise-optimal" { line.dashed() } else { line });
             }
             pictures.push(chart.draw());
         }
     }
-    let caption = "Mean cost per query, prices included, when routing costs 0.05; lower is better. The three-way router should follow the lower \
+    let caption = "Mean cost per query, prices included, when routing costs 0.05; lower is better. Pointsman should follow the lower \
                    envelope of the routers that may only do two things. Data sets are judged by the mean of the labels a row has: where these are \
                    few (five in snli) the judge takes some noise for something an oracle knows, and routing looks cheaper than it is.";
     Some(sheet(&format!("Predict, route or abstain: {problem}"), caption, 2, pictures))
@@ -203,7 +210,7 @@ fn correlation(n: Numbers<'_>, problem: &str) -> Option<Picture> {
         let (share, total, irreducible) = (column("share")?, column("total")?, column("irreducible")?);
         let points = total.iter().zip(&irreducible).map(|(total, irreducible)| (*total, total - irreducible)).collect();
         let radii = share.iter().map(|share| 3.0 + 40.0 * share.sqrt()).map(|r| r.min(20.0)).collect();
-        let points = Points::new("a cell, area by traffic", colour::BLUE, points).radii(radii);
+        let points = Points::new("one cell, area by traffic", colour::BLUE, points).radii(radii);
         let show = |what| n.show("correlation", &[problem, variant, loss, "correlation", what]);
         let title = format!(
             "{}: correlation of total with reducible {}, with irreducible {}",
@@ -253,13 +260,13 @@ fn numeric_keys(n: Numbers<'_>, experiment: &str, path: &[&str]) -> (Vec<String>
 
 fn cells(n: Numbers<'_>, problem: &str) -> Option<Picture> {
     let (keys, x) = numeric_keys(n, "cells", &[problem, "bins"]);
-    let mut chart = Chart::new(format!("Number of cells: {problem}"), "cells a top class", "gain").caption(
-        "Gain of the routing curve, 0 random, 1 best. cell-optimal can only rise with more cells; the router falls away from it where cells are too \
+    let mut chart = Chart::new(format!("Number of cells: {problem}"), "cells per top class", "gain").caption(
+        "Gain of the routing curve, 0 random, 1 best. The best action per cell can only rise with more cells; the router falls away from it where cells are too \
          thin to be estimated.",
     );
     for name in ["higher-order", "cell-optimal"] {
         let (mean, sd) = series(n, "cells", &keys, &|key| to_owned_path(&[problem, "bins", key, "gain", name]));
-        chart = chart.line(line(name, colour::strategy(name), &x, &mean, &sd));
+        chart = chart.line(line(&method_name(name), colour::strategy(name), &x, &mean, &sd));
     }
     Some(limit_to_values(chart, &x).draw())
 }
@@ -376,14 +383,14 @@ fn forest(n: Numbers<'_>, problem: &str) -> Option<Picture> {
     for (name, ink) in SHOWN {
         let at = |loss: &String| to_owned_path(&[problem, "losses", loss, "gain", name]);
         let gain = |loss: &String| n.get("forest", &to_str_path(&at(loss))).unwrap_or(f64::NAN);
-        bars = bars.series(name, ink, losses.iter().map(gain).collect());
+        bars = bars.series(method_name(name), ink, losses.iter().map(gain).collect());
         errors.push(losses.iter().map(|loss| n.sd("forest", &to_str_path(&at(loss)))).collect::<Vec<f64>>());
     }
     let bars = if errors.iter().flatten().any(|sd| *sd > 0.0) { bars.errors(errors) } else { bars };
     let own = n.value("forest", &[problem, "static"]).and_then(Value::as_str).unwrap_or("one loss");
     let caption = format!(
-        "Gain of the routing curve: 0 is random, 1 the best order of the queries. cells are the paper's; trees and forests were grown once, on \
-         no loss in particular; supervised-static was trained on {own}, supervised-retrained anew for each loss."
+        "Gain of the routing curve: 0 is random, 1 the best order of the queries. Trees and forests were grown once, on \
+         no loss in particular; one supervised router was trained on {own}, the other anew for each loss."
     );
     Some(Chart::new(format!("Partitions that learn: {problem}"), "loss", "gain").caption(caption).bars(bars).draw())
 }

@@ -1,5 +1,6 @@
 //! Three tracks: cost against the price of the strong model.
 
+use pointsman::evaluate::rule_name;
 use pointsman_report::chart::{Chart, Picture, colour, sheet};
 
 use super::{PANEL, line, numeric_keys};
@@ -27,7 +28,7 @@ pub(super) fn figure(n: Numbers<'_>, problem: &str) -> Option<Picture> {
         let means: Vec<f64> = prices.iter().map(cost).collect::<Option<_>>()?;
         // The best action per image in hindsight is far below all others.
         if name != "pointwise-optimal" {
-            costs = costs.line(line(name, ink, &x, &means, &[]));
+            costs = costs.line(line(&rule_name(name), ink, &x, &means, &[]));
         }
         if ["booster", "top-class:10", "confidence:20", "forest:200"].contains(&name) {
             let paired = |price: &String| {
@@ -37,7 +38,7 @@ pub(super) fn figure(n: Numbers<'_>, problem: &str) -> Option<Picture> {
             let found = prices.iter().map(paired).collect::<Option<Vec<_>>>()?;
             let (mean, error): (Vec<f64>, Vec<f64>) =
                 found.iter().map(|found| (found.mean, found.error.unwrap_or(0.0))).unzip();
-            above = above.line(line(name, ink, &x, &mean, &error));
+            above = above.line(line(&rule_name(name), ink, &x, &mean, &error));
         }
     }
     let pictures = vec![

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::numbers::{Numbers, format_difference, three_decimals};
+use super::numbers::{Numbers, format_difference, method_name, three_decimals};
 use super::pictures;
 
 /// Figures of the page, by name.
@@ -52,8 +52,8 @@ fn forests(n: Numbers<'_>) -> String {
          against a supervised router trained anew for each loss.\n\n",
     );
     text += "| problem | loss |";
-    NAMES.iter().for_each(|name| text += &format!(" {name} |"));
-    text += " forest − cells | forest − retrained |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n";
+    NAMES.iter().for_each(|name| text += &format!(" {} |", method_name(name)));
+    text += " forest − the paper's cells | forest − trained per loss |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n";
     let (mut ahead, mut of, mut behind) = (0, 0, Vec::new());
     for problem in n.keys("forest", &[]) {
         for loss in n.keys("forest", &[&problem, "losses"]) {

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 pub use beyond::beyond_page;
 pub use claims::claims;
-pub(crate) use numbers::Numbers;
+pub(crate) use numbers::{Numbers, method_name};
 pub use tracks::{tracks_headline, tracks_page};
 
 /// A claim of the paper and its result here.
@@ -116,8 +116,8 @@ the spread of a single halving, since twenty of them do not make twenty data set
 
 const NAMES: &str = "\
 *Total uncertainty* is the paper's score of a query, the expected loss of its prediction by the prediction itself (under cross-entropy its
-entropy); routing by it is a confidence threshold. The *best action per cell* (`cell-optimal` in the figures) stands for the best order of the
-router's own cells, the *best possible per query* (`pointwise-optimal`) for the best order of the queries; both are known in hindsight only.
+entropy); routing by it is a confidence threshold. *Pointsman* is the paper's higher-order router. The *best action per cell* stands for the best order of the
+router's own cells, the *best possible per query* for the best order of the queries; both are known in hindsight only.
 
 ";
 

@@ -144,12 +144,15 @@ pub(crate) fn format_difference(difference: Option<Difference>) -> String {
     difference.map_or_else(|| "–".into(), |difference| difference.to_string())
 }
 
-/// The name of a ranking on the pages. Total uncertainty is the paper's own term; the figures show the keys.
-pub(super) fn ranking_label(key: &str) -> String {
+/// The name of a method on the pages and in the figures. Total uncertainty is the paper's own term.
+pub(crate) fn method_name(key: &str) -> String {
     match key {
         "total-uncertainty" => "total uncertainty".to_owned(),
-        "cell-optimal" => ranking_name(key),
-        other => other.to_owned(),
+        "cells" => "the paper's cells".to_owned(),
+        "forest-plugin" => "forest, plug-in estimate".to_owned(),
+        "supervised-static" => "supervised, trained once".to_owned(),
+        "supervised-retrained" => "supervised, trained per loss".to_owned(),
+        other => ranking_name(other),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Tables of all numbers behind the claims.
 
-use super::numbers::{Numbers, format_difference, ranking_label};
+use super::numbers::{Numbers, format_difference, method_name};
 
 /// Tables of the gains of every problem and of the effects of cells, labels and rows.
 pub(super) fn tables(n: Numbers<'_>) -> String {
@@ -18,7 +18,7 @@ fn table_head(names: &[&str]) -> String {
 
 fn gains(n: Numbers<'_>) -> String {
     const STRATEGIES: [&str; 4] = ["total-uncertainty", "higher-order", "supervised", "cell-optimal"];
-    let labels = STRATEGIES.map(ranking_label);
+    let labels = STRATEGIES.map(method_name);
     let mut names = vec!["problem", "served", "correlation of reducible and total loss"];
     names.extend(labels.iter().map(String::as_str));
     let mut text = String::from("## Every gain\n\n") + &table_head(&names);
@@ -26,9 +26,9 @@ fn gains(n: Numbers<'_>) -> String {
         + &table_head(&[
             "problem",
             "served",
-            "higher-order − total uncertainty",
-            "higher-order − supervised",
-            "best action per cell − higher-order",
+            "Pointsman − total uncertainty",
+            "Pointsman − supervised",
+            "best action per cell − Pointsman",
         ]);
     for problem in n.keys("routing", &[]) {
         for variant in n.keys("routing", &[&problem]) {
@@ -63,12 +63,12 @@ fn losses(n: Numbers<'_>) -> String {
             "problem",
             "served",
             "loss",
-            "higher-order",
-            "static supervised",
-            "retrained supervised",
+            "Pointsman",
+            "supervised, trained once",
+            "supervised, trained per loss",
             "best action per cell",
-            "higher-order − static",
-            "higher-order − retrained",
+            "Pointsman − trained once",
+            "Pointsman − trained per loss",
         ]);
     for problem in n.keys("losses", &[]) {
         for variant in ["raw", "recalibrated"] {

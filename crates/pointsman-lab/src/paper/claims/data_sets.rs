@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{CLOSE_GAIN_DIFFERENCE, count_true, gain_difference, higher_order_gap, mean_of, verdict};
-use crate::paper::numbers::{Difference, Numbers, format_difference, ranking_label, three_decimals};
+use crate::paper::numbers::{Difference, Numbers, format_difference, method_name, three_decimals};
 use crate::paper::{Claim, Reading};
 
 /// The least correlation that counts as "highly correlated".
@@ -86,7 +86,7 @@ pub(super) fn convergence(n: Numbers<'_>) -> Claim {
         };
         for method in METHODS {
             let (before, after) = (short("raw", method), short("recalibrated", method));
-            let name = ranking_label(method);
+            let name = method_name(method);
             let what = format!("{problem}: {name} below the best action per cell, raw → re-calibrated; closer by");
             found.push((
                 what,

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::numbers::{Difference, Numbers, ranking_label};
+use super::numbers::{Difference, Numbers, method_name};
 use super::{Claim, Verdict};
 
 /// The largest difference of gains that counts as "nearly equal" or "close to".
@@ -51,7 +51,7 @@ fn gains(n: Numbers<'_>, problem: &str, variants: &[&str], names: &[&str]) -> Ve
     let mut found = Vec::new();
     for variant in variants {
         for name in names {
-            let what = format!("{problem}, {variant}: gain of {}", ranking_label(name));
+            let what = format!("{problem}, {variant}: gain of {}", method_name(name));
             found.push((what, n.show("routing", &[problem, variant, "gain", name])));
         }
     }
