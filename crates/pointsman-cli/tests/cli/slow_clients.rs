@@ -139,7 +139,8 @@ fn read_to_end(stream: &mut TcpStream) -> Vec<u8> {
 #[test]
 fn connections_that_speak_no_http_are_ended_and_others_are_answered() {
     let folder = workshop();
-    let service = deployed(folder.path(), &[]);
+    fs::write(folder.path().join("p.toml"), "[limits]\ntime = \"3s\"\n").unwrap();
+    let service = deployed(folder.path(), &["--config", "p.toml"]);
     let start = format!("POST {DECIDE} HTTP/1.1\r\nhost: localhost\r\n");
     let cases: [(&str, Vec<u8>); 12] = [
         ("nothing but line ends", b"\r\n\r\n\r\n\r\nx\r\n\r\n".to_vec()),

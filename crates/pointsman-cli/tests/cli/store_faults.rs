@@ -23,6 +23,11 @@ fn query() -> serde_json::Value {
     json!({"probs": [0.5, 0.3, 0.2]})
 }
 
+/// So many queries that a few requests fill a small journal.
+fn many_queries() -> serde_json::Value {
+    json!({"rows": vec![query(); 2000]})
+}
+
 /// Fails unless `/readyz` says no, with one of these reasons.
 #[track_caller]
 fn assert_not_ready(service: &Service, reasons: &[&str]) {
@@ -53,7 +58,7 @@ fn assert_survives(service: &mut Service, reasons: &[&str], begin: impl FnOnce()
     let load = Load::start("load", 2, &[&service.url]);
     std::thread::sleep(Duration::from_millis(200));
     begin();
-    wait_until(|| service.answer(DECIDE, Some(&query())).status == 503);
+    wait_until(|| service.answer(DECIDE, Some(&many_queries())).status == 503);
     assert_refused(service, reasons);
     end();
     wait_until(|| service.answer("/readyz", None).status == 200);
@@ -248,7 +253,12 @@ fn a_folder_that_becomes_read_only_is_named_and_loses_nothing() {
     let messages = |what: &str| fs::read_to_string(path.join("messages")).unwrap().matches(what).count();
     let log = path.join("pointsman.db-log");
     let load = Load::start("load", 2, &[&service.url]);
-    wait_until(|| newest_journal(path) > 3);
+    // Requests of many queries fill journals sooner than the load does.
+    let reaches = |number: u64| {
+        service.answer(DECIDE, Some(&many_queries()));
+        newest_journal(path) > number
+    };
+    wait_until(|| reaches(3));
     set_mode(&log, 0o555);
     assert_not_ready(&service, &["Permission denied", "readonly database", "unable to open"]);
     // A file that is open can be written.
@@ -257,12 +267,16 @@ fn a_folder_that_becomes_read_only_is_named_and_loses_nothing() {
         assert!(answer.status == 200 || answer.status == 503 && answer.retry_after.is_some(), "{answer:?}");
     }
     // Files cannot be made; decisions move on, and nobody is told again and again.
-    wait_until(|| messages("decisions cannot be archived yet") > 0);
+    wait_until(|| {
+        service.answer(DECIDE, Some(&many_queries()));
+        messages("decisions cannot be archived yet") > 0
+    });
     std::thread::sleep(Duration::from_secs(3));
     let newest = newest_journal(path);
     set_mode(&log, 0o755);
     wait_until(|| service.answer("/readyz", None).status == 200);
-    wait_until(|| newest_journal(path) > newest);
+    wait_until(|| reaches(newest));
+    wait_until(|| messages("decisions are archived again") > 0);
     assert_eq!(messages("decisions cannot be archived yet"), 1);
     assert_eq!(messages("decisions are archived again"), 1);
     let answered = load.stop();

@@ -47,7 +47,7 @@ pub fn draw(results: &BTreeMap<String, Value>, folder: &Path) -> Result<Vec<Path
 }
 
 /// The figures of all results, with their names.
-pub fn figures(results: &BTreeMap<String, Value>) -> Vec<(String, Picture)> {
+pub(crate) fn figures(results: &BTreeMap<String, Value>) -> Vec<(String, Picture)> {
     let n = Numbers::new(results);
     let figures = [
         ("routing", draw_sheets(n, "routing", routing)),
