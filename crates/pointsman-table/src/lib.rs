@@ -83,7 +83,7 @@ pub use overwrite::{Existing, existing};
 pub use partial::{load_partial, parse_partial, partial_bytes, save_partial};
 pub use policy::{
     RouterOrPolicy, load_policy, load_router_or_policy, parse_policy, parse_router_or_policy, policy_bytes,
-    save_policy, task_text,
+    save_policy, task_sha256, task_text,
 };
 pub use read::{Batches, Rereadable, batches, batches_from, read, read_frame, read_frames};
 pub use router::{load_router, parse_router, router_bytes, save_router};

@@ -6,6 +6,7 @@ use anyhow::bail;
 use pointsman::Policy;
 use pointsman::policy::{Promise, Surcharge};
 use pointsman::task::{Named, TaskSummary};
+use pointsman_table::task_sha256;
 use serde::Serialize;
 
 use crate::args::CheckArgs;
@@ -28,6 +29,8 @@ pub(crate) struct PolicySummary<'a> {
     rows: usize,
     /// The SHA-256 of the router's file.
     router_sha256: Option<&'a str>,
+    /// The SHA-256 of the task's text; it changes with prices.
+    task_sha256: String,
     task: TaskSummary,
     unit: &'static str,
     shares: Named<f64>,
@@ -61,6 +64,7 @@ impl<'a> PolicySummary<'a> {
             features: policy.cells().features(),
             rows: policy.calibration_rows(),
             router_sha256: policy.origin(),
+            task_sha256: task_sha256(policy.task()),
             task: policy.task_summary(),
             unit: policy.task().loss().unit(),
             shares: policy.shares(),
@@ -116,5 +120,6 @@ pub(crate) fn describe(mut out: impl Write, policy: &Policy) -> io::Result<()> {
     if let Some(limit) = words::policy::limit(policy) {
         describe_line(&mut out, "limit", &limit)?;
     }
-    describe_line(&mut out, "router", &format!("SHA-256 {}", policy.origin().unwrap_or("not known")))
+    describe_line(&mut out, "router", &format!("SHA-256 {}", policy.origin().unwrap_or("not known")))?;
+    describe_line(&mut out, "task", &format!("SHA-256 {}", task_sha256(policy.task())))
 }

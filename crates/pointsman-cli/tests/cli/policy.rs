@@ -126,6 +126,25 @@ fn check_describes_a_policy() {
 }
 
 #[test]
+fn equal_tasks_have_equal_hashes() {
+    let folder = workshop();
+    let path = folder.path();
+    let hash = |flags: &str| {
+        line(path, &format!("compile router.safetensors {flags} -o p.safetensors --json")).ok().json()["task_sha256"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    let task = "abstain = 0.50\nloss = 'brier'\nroute = [{ cost = 5e-2, name = 'expert' }]\n";
+    fs::write(path.join("same.toml"), task).unwrap();
+    let own = hash("--route expert=0.05 --abstain 0.5");
+    assert_eq!(own.len(), 64);
+    assert_eq!(own, hash("--task same.toml"));
+    assert_ne!(own, hash("--task same.toml --route expert=0.06"));
+    assert_ne!(own, hash("--task same.toml --loss zero-one"));
+}
+
+#[test]
 fn policies_do_not_replace_other_files() {
     let folder = workshop();
     let path = folder.path();

@@ -25,7 +25,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pointsman::policy::{FigureParts, LeafParts, PolicyParts, SourceParts};
-use pointsman::{Oracle, Policy, Router};
+use pointsman::{Oracle, Policy, Router, Task};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -169,6 +169,12 @@ fn leaves_of(parts: &PolicyParts) -> Option<usize> {
         [pointsman::partition::Axis::Forest { forest, .. }] => Some(forest.trees().leaves()),
         _ => None,
     }
+}
+
+/// The SHA-256 of the text of a task: equal tasks have equal hashes, however their files were written.
+#[must_use]
+pub fn task_sha256(task: &Task) -> String {
+    hexadecimal(&Sha256::digest(task_text(task)))
 }
 
 /// Reads a policy from the bytes of its file.
