@@ -28,7 +28,7 @@ pub(crate) use serve::{BackupArgs, KeysCommand, LogFormat, ServeArgs, ServiceArg
 pub(crate) use simulate::{DemoArgs, ReproduceArgs};
 pub(crate) use table::{TableArgs, VotesArgs};
 pub(crate) use task::TaskArgs;
-pub(crate) use values::{AbstainArg, CapArg, OwnTable, RouteArg};
+pub(crate) use values::{AbstainArg, CapArg, OwnTable, RouteArg, UNNAMED_ROUTE};
 pub(crate) use what_if::WhatIfArgs;
 
 const STYLES: Styles = Styles::styled()
