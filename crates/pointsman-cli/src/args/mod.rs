@@ -23,7 +23,7 @@ pub(crate) use client::{
 pub(crate) use compile::CompileArgs;
 pub(crate) use decide::{DecideArgs, Keep, OnlyLabels, PlanArgs};
 pub(crate) use evaluate::{CompareArgs, DiagnoseArgs, EvaluateArgs};
-pub(crate) use inspect::{CheckArgs, ShowArgs, SortKey};
+pub(crate) use inspect::{CheckArgs, ShowArgs, SortKey, TaskCheckArgs};
 pub(crate) use serve::{BackupArgs, KeysCommand, LogFormat, ServeArgs, ServiceArgs};
 pub(crate) use simulate::{DemoArgs, ReproduceArgs};
 pub(crate) use table::{TableArgs, VotesArgs};
@@ -119,7 +119,7 @@ pub(crate) enum Command {
 #[derive(Debug, Subcommand)]
 pub(crate) enum TaskCommand {
     /// Verify a task file and describe it in words: loss, acts, routes, prices, limits, estimator
-    Check(CheckArgs),
+    Check(TaskCheckArgs),
 }
 
 #[cfg(test)]
