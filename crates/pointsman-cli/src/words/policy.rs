@@ -212,7 +212,7 @@ pub(crate) fn traffic(traffic: &TrafficShift) -> Option<String> {
     };
     let others = match traffic.moved_shares - 1 {
         0 => String::new(),
-        n => format!("; so have {}", counted(n, "other share", "other shares")),
+        n => format!("; {} moved too", counted(n, "other share has", "other shares have")),
     };
     Some(format!("traffic has moved: {what}{others}"))
 }

@@ -174,7 +174,7 @@ fn refusal_of_a_table_without_votes_says_what_its_columns_may_be() {
     assert!(error.contains("holds text and not a list: give labels as annotations"), "{error}");
     // A name with which others begin is meant as their prefix.
     let error = refused("a.csv", "prob_a,prob_b,label,label_1,label_2\n1,0,a,a,b\n", "labels=label");
-    assert!(error.contains("no column named by labels=label") && error.contains("label_1"), "{error}");
+    assert!(error.contains("no votes") && error.contains("label_1, label_2"), "{error}");
     assert!(error.contains("holds one class name per row: give labels as annotations"), "{error}");
     // Fractions are not votes, and a column of other values has no labels.
     let error = refused("a.csv", "prob_a,prob_b,llm_a,llm_b,label\n1,0,0.5,0.5,7\n", "");
