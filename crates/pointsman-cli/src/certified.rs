@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use pointsman::certify::{AllLosses, CoarserCells, CoarserPartition, Interval, Judgement, Together};
+use pointsman::evaluate::Difference;
 use pointsman::task::Named;
 use pointsman::{CellId, Certificate, Policy, Router, Task};
 use serde::Serialize;
@@ -70,6 +71,7 @@ impl Coarser {
             certain_share: one.certain,
             regret_bound: one.regret_bound,
             promise: one.promise.clone(),
+            difference: one.difference,
         };
         Self {
             confidence: found.confidence,
@@ -87,6 +89,8 @@ struct CoarserCandidate {
     regret_bound: f64,
     /// The expected cost of new queries; null if labels give only bounds.
     promise: Option<pointsman::policy::Promise>,
+    /// That cost less the expected cost now, judged by the same rows; null if labels give only bounds.
+    difference: Option<Difference>,
 }
 
 /// Bounds for a cell, as scripts read them.

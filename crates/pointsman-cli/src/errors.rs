@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use pointsman::error::{TableError, TaskError};
+use pointsman::task::Route;
 use pointsman::{Policy, Router, Task};
 use pointsman_table::Frame;
 
@@ -66,13 +67,22 @@ pub(crate) fn other_policy(error: pointsman::Error, task: &Task, path: &Path, ar
             TaskError::OtherPolicyFile { .. } | TaskError::OtherOracle { .. } | TaskError::LimitNeedsRows
         )
     );
-    let has_old_prices = args.loss.is_some() && args.task.is_empty() && args.route.is_empty();
-    let prices = match needs_rows && has_old_prices && !task.routes().is_empty() {
+    let has_other_loss = needs_rows && args.loss.is_some() && args.task.is_empty();
+    let has_old_prices = has_other_loss
+        && (task.routes().iter().any(|route| !is_priced_anew(route, args))
+            || task.abstain_price().is_some() && args.abstain.is_none());
+    let prices = match has_old_prices {
         true => "; its prices are in the unit of its own loss: with another loss give --route and --abstain anew",
         false => "",
     };
     let error = pointsman_table::Error::File { file: path.display().to_string(), reason: format!("{error}{prices}") };
-    let flags = if args.task.is_empty() { flags::of_task(task) } else { flags::task(args) };
+    let flags = match (args.task.is_empty(), has_old_prices) {
+        (true, true) => {
+            flags::of_task_without_prices(task, |route| is_priced_anew(route, args), args.abstain.is_some())
+        }
+        (true, false) => flags::of_task(task),
+        (false, _) => flags::task(args),
+    };
     // A loss that was asked for is named even if it is the default.
     let loss = match &args.loss {
         Some(loss) if !flags.contains(" --loss ") => format!(" --loss {}", shell_quoted_text(&loss.to_string())),
@@ -83,6 +93,11 @@ pub(crate) fn other_policy(error: pointsman::Error, task: &Task, path: &Path, ar
         true => anyhow::Error::from(error).context(Hint(command)),
         false => error.into(),
     }
+}
+
+/// Whether a route has a price that was given with the loss.
+fn is_priced_anew(route: &Route, args: &TaskArgs) -> bool {
+    args.route.iter().any(|flag| flag.name == route.name() || !flag.is_named)
 }
 
 /// The path of a second policy beside a policy: `policy-2.safetensors` beside `policy.safetensors`.

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use pointsman::task::Ties;
+use pointsman::task::{Route, Ties};
 use pointsman::{Action, CellId, Decision, Estimator, Limit, Loss, Oracle, Router, Task};
 pub(crate) use pointsman_report::shell_quoted as shell_quoted_text;
 
-use crate::args::{AbstainArg, CapArg, RouteArg, TableArgs, TaskArgs, VotesArgs};
+use crate::args::{AbstainArg, CapArg, RouteArg, TableArgs, TaskArgs, UNNAMED_ROUTE, VotesArgs};
 use crate::render::number::plain;
 
 /// The price of a route and that of abstaining in examples.
@@ -38,7 +38,7 @@ fn task_without_file(args: &TaskArgs) -> String {
         push("loss", loss.to_string());
     }
     for route in &args.route {
-        let name = if route.name == "oracle" { String::new() } else { format!("{}=", route.name) };
+        let name = if route.is_named { format!("{}=", route.name) } else { String::new() };
         let kind = route.oracle.as_ref().map_or(String::new(), |oracle| format!(",{oracle}"));
         push("route", shell_quoted_text(&format!("{name}{}{kind}", plain(route.cost))));
     }
@@ -62,10 +62,32 @@ fn task_without_file(args: &TaskArgs) -> String {
 
 /// The flags of a task that no file was given for; `--task TASK` stands for a cost matrix, which only a task file can hold.
 pub(crate) fn of_task(task: &Task) -> String {
+    self::task(&args_of_task(task))
+}
+
+/// The same with `PRICE` in place of each price that is not known to be in the unit of the loss.
+pub(crate) fn of_task_without_prices(task: &Task, keeps: impl Fn(&Route) -> bool, keeps_abstain: bool) -> String {
+    let mut args = args_of_task(task);
+    args.route.retain(|flag| task.routes().iter().any(|route| route.name() == flag.name && keeps(route)));
+    args.abstain = args.abstain.filter(|_| keeps_abstain);
+    let mut flags = self::task(&args);
+    for route in task.routes().iter().filter(|route| !keeps(route)) {
+        let kind = if *route.oracle() == Oracle::Bayes { String::new() } else { format!(",{}", route.oracle()) };
+        let name = if route.name() == UNNAMED_ROUTE { String::new() } else { format!("{}=", route.name()) };
+        flags += &format!(" --route {}", shell_quoted_text(&format!("{name}PRICE{kind}")));
+    }
+    if task.abstain_price().is_some() && !keeps_abstain {
+        flags += " --abstain PRICE";
+    }
+    flags
+}
+
+fn args_of_task(task: &Task) -> TaskArgs {
     let loss = task.loss();
     let is_named = loss.to_string().parse::<Loss>().is_ok_and(|named| named == *loss);
     let routes = task.routes().iter().map(|route| RouteArg {
         name: route.name().to_owned(),
+        is_named: route.name() != UNNAMED_ROUTE,
         cost: route.price(),
         oracle: Some(route.oracle().clone()).filter(|oracle| *oracle != Oracle::Bayes),
     });
@@ -74,7 +96,7 @@ pub(crate) fn of_task(task: &Task) -> String {
         Some(Limit::TargetLoss(loss)) => (None, Some(loss)),
         None => (None, None),
     };
-    self::task(&TaskArgs {
+    TaskArgs {
         loss: Some(loss.clone()).filter(|loss| is_named && *loss != Loss::brier()),
         route: routes.collect(),
         abstain: task.abstain_price().map(AbstainArg::Price),
@@ -83,7 +105,7 @@ pub(crate) fn of_task(task: &Task) -> String {
         estimator: Some(task.chosen_estimator()).filter(|chosen| *chosen != Estimator::default()),
         ties: Some(task.chosen_ties()).filter(|chosen| *chosen != Ties::default()),
         task: if is_named { Vec::new() } else { vec!["TASK".into()] },
-    })
+    }
 }
 
 /// The flags of a task that shows what a router does: usual prices or, if all rows would get the same action at these, half of what an

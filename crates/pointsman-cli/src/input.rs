@@ -49,6 +49,11 @@ pub(crate) fn load_router_or_policy(path: &Path) -> anyhow::Result<RouterOrPolic
     })
 }
 
+/// Whether a file is a table by its name.
+pub(crate) fn is_table(path: &Path) -> bool {
+    Format::from_path(path).is_some()
+}
+
 /// Whether a file is a router by its name.
 pub(crate) fn has_router_extension(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("safetensors"))

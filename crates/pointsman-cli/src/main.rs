@@ -58,13 +58,25 @@ fn main() -> ExitCode {
     failure::report(run(cli.command))
 }
 
-/// The error with what to do instead, if it is a file without its flag or command, or a cap where there are no queries to count.
+/// The error with what to do instead, if it is a file without its flag or command, a router without a place, or a cap where there are no queries
+/// to count.
 fn with_better_tip(mut error: clap::Error) -> clap::Error {
     if let (ErrorKind::InvalidSubcommand, Some(ContextValue::String(file))) =
         (error.kind(), error.get(ContextKind::InvalidSubcommand))
         && file.ends_with(".toml")
     {
         let tip = format!("a task file is verified by 'pointsman task check {file}'");
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+        return error;
+    }
+    if let (ErrorKind::MissingRequiredArgument, Some(ContextValue::Strings(missing))) =
+        (error.kind(), error.get(ContextKind::InvalidArg))
+        && missing.iter().any(|argument| argument == "--output <ROUTER>")
+    {
+        let mut words = std::env::args().skip(1).skip_while(|word| word.starts_with('-'));
+        let (command, table) = (words.next().unwrap_or_default(), words.next().filter(|word| !word.starts_with('-')));
+        let table = table.map_or("TABLE".to_owned(), |table| flags::shell_quoted_text(&table));
+        let tip = format!("say where to write the router, as in 'pointsman {command} {table} -o router.safetensors'");
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
         return error;
     }

@@ -8,8 +8,8 @@ use pointsman::task::Route;
 use pointsman::{Limit, Loss, Oracle, Policy, Task};
 
 use crate::args::{AbstainArg, CapArg, RouteArg, TaskArgs};
-use crate::flags;
 use crate::render::number::plain;
+use crate::{flags, render};
 
 /// The task of the flags and of the task file, if there is one; flags override the file.
 pub(crate) fn from_args(args: &TaskArgs) -> anyhow::Result<Task> {
@@ -39,19 +39,20 @@ fn override_task(given: &Task, args: &TaskArgs) -> anyhow::Result<Task> {
     let mut task = Task::new(args.loss.clone().unwrap_or_else(|| given.loss().clone()))
         .estimator(args.estimator.unwrap_or_else(|| given.chosen_estimator()))
         .ties(args.ties.unwrap_or_else(|| given.chosen_ties()));
-    for (place, flag) in args.route.iter().enumerate() {
-        if args.route[..place].iter().any(|other| other.name == flag.name) {
+    let flags = args.route.iter().map(|flag| with_name(given, flag)).collect::<anyhow::Result<Vec<RouteArg>>>()?;
+    for (place, flag) in flags.iter().enumerate() {
+        if flags[..place].iter().any(|other| other.name == flag.name) {
             bail!("two --route flags are called {:?}: give each a name of its own", flag.name);
         }
     }
     for route in given.routes() {
-        let flag = args.route.iter().find(|flag| flag.name == route.name());
+        let flag = flags.iter().find(|flag| flag.name == route.name());
         let oracle = flag.and_then(|flag| flag.oracle.as_ref()).unwrap_or(route.oracle());
         task = task.route(route.name(), oracle.clone(), flag.map_or(route.price(), |flag| flag.cost))?;
     }
     let is_new = |flag: &&RouteArg| !given.routes().iter().any(|route| route.name() == flag.name);
-    for flag in args.route.iter().filter(is_new) {
-        check_new_route(given, flag, args)?;
+    for flag in flags.iter().filter(is_new) {
+        check_new_route(given, flag, &flags)?;
         task = task.route(flag.name.as_str(), flag.oracle.clone().unwrap_or_else(Oracle::bayes), flag.cost)?;
     }
     let abstain = match args.abstain {
@@ -70,20 +71,44 @@ fn override_task(given: &Task, args: &TaskArgs) -> anyhow::Result<Task> {
     })
 }
 
-/// Refuses a new route whose name is nearly that of a route whose price was perhaps meant to change. A flag with a kind of oracle adds a
-/// route in any case, since a price is changed without one.
-fn check_new_route(given: &Task, flag: &RouteArg, args: &TaskArgs) -> anyhow::Result<()> {
-    let is_unchanged = |name: &&str| args.route.iter().all(|flag| flag.name != *name);
-    let names = given.routes().iter().map(Route::name).filter(is_unchanged);
-    let meant = pointsman_table::did_you_mean(&flag.name, names);
-    if flag.oracle.is_some() || meant.is_empty() {
+/// A flag with the name of the route that it is about: without one it is about the only route of a task file or policy.
+fn with_name(given: &Task, flag: &RouteArg) -> anyhow::Result<RouteArg> {
+    let names: Vec<&str> = given.routes().iter().map(Route::name).collect();
+    match names.as_slice() {
+        _ if flag.is_named || names.contains(&flag.name.as_str()) => Ok(flag.clone()),
+        [] => Ok(flag.clone()),
+        [only] => Ok(RouteArg { name: (*only).to_owned(), is_named: true, ..flag.clone() }),
+        several => bail!(
+            "--route {0}: says no name, and the task has the routes {1}: write one, as in --route {2}",
+            plain(flag.cost),
+            several.join(", "),
+            flags::shell_quoted_text(&format!("{}={}", several[0], plain(flag.cost)))
+        ),
+    }
+}
+
+/// Refuses a new route whose name is nearly that of a route whose price was perhaps meant to change, and points out any other new one. A flag
+/// with a kind of oracle adds a route in any case, since a price is changed without one.
+fn check_new_route(given: &Task, flag: &RouteArg, flags: &[RouteArg]) -> anyhow::Result<()> {
+    let names: Vec<&str> = given.routes().iter().map(Route::name).collect();
+    if flag.oracle.is_some() || names.is_empty() {
         return Ok(());
     }
+    let is_unchanged = |name: &&str| flags.iter().all(|flag| flag.name != *name);
+    let meant = pointsman_table::did_you_mean(&flag.name, names.iter().copied().filter(is_unchanged));
     let (name, cost) = (&flag.name, plain(flag.cost));
-    bail!(
-        "--route {name}={cost}: the task has no route {name:?}{meant} To add another oracle, write its kind: --route {}",
-        flags::shell_quoted_text(&format!("{name}={cost},bayes"))
-    )
+    let kind = flags::shell_quoted_text(&format!("{name}={cost},bayes"));
+    if !meant.is_empty() {
+        bail!(
+            "--route {name}={cost}: the task has no route {name:?}{meant} To add another oracle, write its kind: --route {kind}"
+        );
+    }
+    render::warn(format!(
+        "--route {name}={cost} adds an oracle to the task's, which has {}: it is taken to know the label distribution; if that is meant, \
+         write --route {kind}",
+        names.join(", ")
+    ));
+    Ok(())
 }
 
 /// Every task of the arguments, each with the flags that name it: one per task file, else that of the flags, else none.

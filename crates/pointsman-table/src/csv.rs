@@ -171,7 +171,10 @@ impl<'a> Row<'a> {
         for (key, &field) in group.fields().iter().enumerate() {
             match read(&self.record[field]) {
                 Ok(value) => out.push(value),
-                Err(why) => return Err(self.at.value(group.column(self.at.row, Some(key)), why)),
+                Err(why) => {
+                    let why = group.missing_number(self.at.row, Some(key), why);
+                    return Err(self.at.value(group.column(self.at.row, Some(key)), why));
+                }
             }
         }
         Ok(())

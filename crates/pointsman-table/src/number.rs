@@ -28,12 +28,21 @@ pub(crate) fn count_from_integer(value: i128) -> Parsed<u32> {
     })
 }
 
+/// The messages about a missing number: in text, and in a format with nulls.
+const NO_NUMBER: &str = "no value: a number is needed";
+pub(crate) const NULL_NUMBER: &str = "null: a number is needed";
+
+/// Whether a message is about a missing number.
+pub(crate) fn is_missing_number(reason: &str) -> bool {
+    [NO_NUMBER, NULL_NUMBER].contains(&reason)
+}
+
 /// A number from text.
 pub(crate) fn real_from_text(bytes: &[u8]) -> Parsed<f64> {
     let text = text(bytes)?.trim();
     text.parse().map_err(|_| {
         if text.is_empty() {
-            "no value: a number is needed".to_owned()
+            NO_NUMBER.to_owned()
         } else if text.contains(',') && text.replacen(',', ".", 1).parse::<f64>().is_ok() {
             format!("{} is not a number: use a decimal point", shown(text))
         } else {
@@ -85,7 +94,7 @@ pub(crate) fn count_from_text(bytes: &[u8]) -> Parsed<u32> {
 /// Text from bytes.
 pub(crate) fn text(bytes: &[u8]) -> Parsed<&str> {
     std::str::from_utf8(bytes)
-        .map_err(|_| format!("{} is not UTF-8: save the file in that encoding", shown(&String::from_utf8_lossy(bytes))))
+        .map_err(|_| format!("{} is not UTF-8: save the file as UTF-8", shown(&String::from_utf8_lossy(bytes))))
 }
 
 #[cfg(test)]

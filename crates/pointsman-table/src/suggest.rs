@@ -23,7 +23,7 @@ pub fn did_you_mean<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -
     }
 }
 
-/// The name that differs from the given one in case and spacing only, or in few letters.
+/// The name that differs from the given one in case and spacing only, or in few letters; two neighbours that are exchanged are one difference.
 pub(crate) fn closest<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = letters(given);
     // At most one letter in three may differ.
@@ -34,7 +34,7 @@ pub(crate) fn closest<'a>(given: &str, names: impl IntoIterator<Item = &'a str>)
         let distance = match letters == wanted {
             true => 0,
             false if is_short && letters.len().abs_diff(wanted.len()) <= max_distance => {
-                strsim::generic_levenshtein(&wanted, &letters)
+                strsim::generic_damerau_levenshtein(&wanted, &letters)
             }
             false => usize::MAX,
         };
@@ -110,7 +110,8 @@ mod tests {
             ("Cat ", Some("cat")),
             ("BIG_DOG", Some("big dog")),
             ("bigdgo", Some("big dog")),
-            ("cta", None),
+            ("cta", Some("cat")),
+            ("tca", None),
             ("car", Some("cat")),
             ("", None),
             ("bird", None),

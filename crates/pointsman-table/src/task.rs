@@ -40,8 +40,8 @@ enum LossFile {
 struct MatrixFile {
     /// The classes of the columns, in any order.
     classes: Option<Vec<String>>,
-    acts: Vec<String>,
-    cost: Vec<CostRow>,
+    acts: Option<Vec<String>>,
+    cost: Option<Vec<CostRow>>,
 }
 
 /// What one act costs: under the classes in order, or under each class by name.
@@ -95,7 +95,14 @@ fn line_at(text: &str, byte: usize) -> usize {
 impl MatrixFile {
     fn loss(self) -> Result<Loss, Fault> {
         use Step::{Key, Place};
+        let missing = |what: &str| Err(at([Key("loss")])(refuse_matrix(what.to_owned())));
         let Self { classes, acts, cost } = self;
+        let Some(acts) = acts else {
+            return missing("acts is missing: name one act per row of cost, as in acts = [\"accept\", \"reject\"]");
+        };
+        let Some(cost) = cost else {
+            return missing("cost is missing: give one row of costs per act, with one number per class");
+        };
         let named = usual_classes(&cost);
         let (by_name, is_from_acts) = (named.is_some(), classes.is_none());
         let classes = classes.or(named);

@@ -25,6 +25,7 @@ pub(crate) struct ClientArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum DeploymentsCommand {
     /// List the deployments
+    #[command(after_help = "Example:\n  pointsman deployments list")]
     List(ListDeploymentsArgs),
     /// Create a deployment, or change its mode
     #[command(after_help = "Example:\n  pointsman deployments put intents --mode shadow")]
@@ -33,6 +34,7 @@ pub(crate) enum DeploymentsCommand {
     #[command(after_help = "Example:\n  pointsman deployments oracle intents expert --available false")]
     Oracle(OracleArgs),
     /// Delete a deployment; its decisions stay in the log until they expire
+    #[command(after_help = "Example:\n  pointsman deployments delete intents")]
     Delete(NamedArgs),
 }
 
@@ -94,6 +96,7 @@ pub(crate) struct OracleArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum VersionsCommand {
     /// List the versions of a deployment
+    #[command(after_help = "Example:\n  pointsman versions list intents")]
     List(NamedArgs),
     /// Add a version: a router with a task, or a compiled policy
     #[command(after_help = "\
@@ -102,8 +105,10 @@ Examples:
   pointsman versions add intents policy.safetensors --activate")]
     Add(AddVersionArgs),
     /// Make a version the active one
+    #[command(after_help = "Example:\n  pointsman versions activate intents 3")]
     Activate(ActivateArgs),
     /// Activate the version that was active before
+    #[command(after_help = "Example:\n  pointsman versions rollback intents")]
     Rollback(NamedArgs),
 }
 

@@ -59,7 +59,7 @@ are right. check also derives the leaf of each row of a forest, which its file s
 The exit code is 2 if the file cannot be used; the message names the \
 line of an error in a task. --classes also checks that a task can decide \
 predictions over these classes. check takes files that end in .toml for tasks, \
-task check takes every file for one.
+task check takes every file for one that is not a table by its name.
 
 Examples:
   pointsman check router.safetensors
@@ -71,6 +71,34 @@ pub(crate) struct CheckArgs {
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) file: PathBuf,
     /// The classes of the predictions, in the router's order
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
+    pub(crate) classes: Vec<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl CheckArgs {
+    /// The same arguments for `task check`.
+    pub(crate) fn of_task(&self) -> TaskCheckArgs {
+        TaskCheckArgs { file: self.file.clone(), classes: self.classes.clone(), json: self.json }
+    }
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The exit code is 2 if the file cannot be used; the message names the line of an \
+error. --classes also checks that the task can decide predictions over these \
+classes.
+
+Examples:
+  pointsman task check triage.toml
+  pointsman task check triage.toml --classes cat,dog,owl --json")]
+pub(crate) struct TaskCheckArgs {
+    /// The task file to verify, whatever its extension (- is standard input)
+    #[arg(value_name = "TASK", value_hint = ValueHint::FilePath)]
+    pub(crate) file: PathBuf,
+    /// The classes of the predictions
     #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
     pub(crate) classes: Vec<String>,
     /// Print JSON

@@ -23,12 +23,12 @@ pub(crate) use client::{
 pub(crate) use compile::CompileArgs;
 pub(crate) use decide::{DecideArgs, Keep, OnlyLabels, PlanArgs};
 pub(crate) use evaluate::{CompareArgs, DiagnoseArgs, EvaluateArgs};
-pub(crate) use inspect::{CheckArgs, ShowArgs, SortKey};
+pub(crate) use inspect::{CheckArgs, ShowArgs, SortKey, TaskCheckArgs};
 pub(crate) use serve::{BackupArgs, KeysCommand, LogFormat, ServeArgs, ServiceArgs};
 pub(crate) use simulate::{DemoArgs, ReproduceArgs};
 pub(crate) use table::{TableArgs, VotesArgs};
 pub(crate) use task::TaskArgs;
-pub(crate) use values::{AbstainArg, CapArg, OwnTable, RouteArg};
+pub(crate) use values::{AbstainArg, CapArg, OwnTable, RouteArg, UNNAMED_ROUTE};
 pub(crate) use what_if::WhatIfArgs;
 
 const STYLES: Styles = Styles::styled()
@@ -81,25 +81,25 @@ pub(crate) enum Command {
     /// Verify a router, a policy or a task file and describe it in words
     Check(CheckArgs),
     /// Verify task files and describe them in words
-    #[command(subcommand)]
+    #[command(subcommand, after_help = "Example:\n  pointsman task check triage.toml")]
     Task(TaskCommand),
     /// Decide logged queries by another task or router: what would change, and what that is expected to cost
     WhatIf(WhatIfArgs),
     /// Decide over HTTP: every decision is committed before it is answered
     Serve(ServeArgs),
     /// List, create and change the deployments of a service that runs
-    #[command(subcommand)]
+    #[command(subcommand, after_help = "Example:\n  pointsman deployments put intents --mode shadow")]
     Deployments(DeploymentsCommand),
     /// List, add, activate and roll back the policy versions of a deployment
-    #[command(subcommand)]
+    #[command(subcommand, after_help = "Example:\n  pointsman versions add intents policy.safetensors --activate")]
     Versions(VersionsCommand),
     /// Export the logged decisions of a deployment
-    #[command(subcommand)]
+    #[command(subcommand, after_help = "Example:\n  pointsman decisions export intents -o log.parquet")]
     Decisions(DecisionsCommand),
     /// List who changed deployments, versions and keys of a service, and when
     AdminLog(AdminLogArgs),
     /// Make, list and disable access keys of the service
-    #[command(subcommand)]
+    #[command(subcommand, after_help = "Example:\n  pointsman keys add website --scope decide")]
     Keys(KeysCommand),
     /// Copy the service's store into a folder, also while the service runs
     Backup(BackupArgs),
@@ -119,7 +119,7 @@ pub(crate) enum Command {
 #[derive(Debug, Subcommand)]
 pub(crate) enum TaskCommand {
     /// Verify a task file and describe it in words: loss, acts, routes, prices, limits, estimator
-    Check(CheckArgs),
+    Check(TaskCheckArgs),
 }
 
 #[cfg(test)]
@@ -131,5 +131,16 @@ mod tests {
     #[test]
     fn command_line_definition_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_has_an_example() {
+        fn check(command: &clap::Command, path: &str) {
+            let path = format!("{path}{} ", command.get_name());
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(help.contains("pointsman "), "{path}");
+            command.get_subcommands().for_each(|one| check(one, &path));
+        }
+        check(&Cli::command(), "");
     }
 }

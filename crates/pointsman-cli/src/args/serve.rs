@@ -69,8 +69,10 @@ pub(crate) enum KeysCommand {
     #[command(after_help = "Example:\n  pointsman keys add website --scope decide")]
     Add(AddKeyArgs),
     /// List the keys, without their secrets
+    #[command(after_help = "Example:\n  pointsman keys list")]
     List(ListKeysArgs),
     /// Disable a key
+    #[command(after_help = "Example:\n  pointsman keys disable website")]
     Disable(DisableKeyArgs),
 }
 

@@ -146,16 +146,27 @@ fn not_a_number(text: &str, advice: &str) -> String {
     }
 }
 
+/// A percentage as a number: 0.08 of 8%.
+fn without_percent(text: &str) -> Option<String> {
+    let number = text.trim().strip_suffix('%')?.trim();
+    format!("{number}e-2").parse::<f64>().ok().filter(|price| (0.0..=MAX_COST).contains(price)).map(plain)
+}
+
 /// A number with a decimal comma, written with a point.
 fn with_decimal_point(text: &str) -> Option<String> {
     let point = text.trim().replacen(',', ".", 1);
     (text.contains(',') && point.parse::<f64>().is_ok()).then_some(point)
 }
 
+/// The name of a route that was given none.
+pub(crate) const UNNAMED_ROUTE: &str = "oracle";
+
 /// `[NAME=]COST[,KIND]`.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RouteArg {
     pub(crate) name: String,
+    /// Whether the name was given; otherwise it is [`UNNAMED_ROUTE`], or that of the only route of the task file or policy.
+    pub(crate) is_named: bool,
     pub(crate) cost: f64,
     /// The kind of oracle, if it was given.
     pub(crate) oracle: Option<Oracle>,
@@ -169,18 +180,24 @@ impl FromStr for RouteArg {
             bail!("{text:?} has no price: write NAME=PRICE,{}", text.trim());
         }
         let (priced, kind) = text.split_once(',').map_or((text, None), |(priced, kind)| (priced, Some(kind)));
-        let (name, cost) = priced.split_once('=').unwrap_or(("oracle", priced));
+        let is_named = priced.contains('=');
+        let (name, cost) = priced.split_once('=').unwrap_or((UNNAMED_ROUTE, priced));
         if let Some(point) = kind.and_then(|kind| with_decimal_point(&format!("{cost},{kind}"))) {
-            let name = if priced.contains('=') { format!("{name}=") } else { String::new() };
+            let name = if is_named { format!("{name}=") } else { String::new() };
             bail!("{text:?} is not a price: use a decimal point, {name}{point}");
         }
         let Ok(cost) = cost.trim().parse() else {
-            bail!("{:?} is not a price: write [NAME=]COST[,KIND], as in expert=0.05", cost.trim());
+            let name = if is_named { format!("{name}=") } else { String::new() };
+            match without_percent(cost) {
+                Some(price) => bail!("{:?} is not a price: write {name}{price}", cost.trim()),
+                None => bail!("{:?} is not a price: write [NAME=]COST[,KIND], as in expert=0.05", cost.trim()),
+            }
         };
         if !(0.0..=MAX_COST).contains(&cost) {
             bail!("{cost:?} is not a price; give a number from 0 to {MAX_COST:e}");
         }
-        Ok(Self { name: name.trim().to_owned(), cost, oracle: kind.map(|kind| parse_kind(kind.trim())).transpose()? })
+        let oracle = kind.map(|kind| parse_kind(kind.trim())).transpose()?;
+        Ok(Self { name: name.trim().to_owned(), is_named, cost, oracle })
     }
 }
 
@@ -291,7 +308,7 @@ mod tests {
     #[test]
     fn routes_have_defaults() {
         let route: RouteArg = "0.05".parse().unwrap();
-        assert_eq!((route.name.as_str(), route.cost, route.oracle), ("oracle", 0.05, None));
+        assert_eq!((route.name.as_str(), route.is_named, route.cost, route.oracle), ("oracle", false, 0.05, None));
         let route: RouteArg = "expert=0.1,bayes".parse().unwrap();
         assert_eq!((route.name.as_str(), route.cost, route.oracle), ("expert", 0.1, Some(Oracle::Bayes)));
         let route: RouteArg = "jury=0.1,panel:m=3,aggregate=laplace,smoothing=0.5".parse().unwrap();

@@ -18,7 +18,7 @@ use crate::{input, json, render};
 
 pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
     if args.file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml")) {
-        return task::run(args);
+        return task::run(&args.of_task());
     }
     let router = match input::load_router_or_policy(&args.file)? {
         RouterOrPolicy::Router(router) => router,

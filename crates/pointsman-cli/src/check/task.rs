@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use anyhow::bail;
 use pointsman::loss::NeverChosen;
 use pointsman::oracle::Aggregate;
 use pointsman::task::Ties;
@@ -9,12 +10,12 @@ use pointsman::task::{Route, TaskSummary};
 use pointsman::{Estimator, Limit, Loss, Oracle, Task};
 use serde::Serialize;
 
-use crate::args::CheckArgs;
+use crate::args::TaskCheckArgs;
 use crate::flags::shell_quoted;
 use crate::render::number::{exact, percent, short};
 use crate::render::style::{BOLD, DIM, GOOD, WARN};
-use crate::render::{self, heading, matrix, paragraph, printable};
-use crate::{errors, json};
+use crate::render::{self, heading, matrix, paragraph, printable, warn_all};
+use crate::{errors, input, json, words};
 
 /// A verified task, as scripts read it.
 #[derive(Debug, Serialize)]
@@ -39,14 +40,21 @@ struct BestAct {
     act: String,
 }
 
-pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
+pub(crate) fn run(args: &TaskCheckArgs) -> anyhow::Result<()> {
+    if input::is_table(&args.file) {
+        bail!(
+            "{}: is a table, not a task file; pointsman calibrate TABLE -o ROUTER writes a router, and tasks are TOML files with a loss and prices",
+            args.file.display()
+        );
+    }
     let task = pointsman_table::read_task(&args.file)?;
     let given = (!args.classes.is_empty()).then(|| args.classes.clone());
     let refuse = |error| errors::in_task(error, Some(&args.file), anyhow::Error::from);
     let task = task.checked_for(given.as_deref()).map_err(refuse)?;
     let classes = given.or_else(|| task.loss().class_names().map(<[String]>::to_vec));
+    warn_all(words::policy::overpriced(&task));
     if args.json {
-        return json::print(&report(args, &task, classes));
+        return json::print_with_warnings(&report(args, &task, classes));
     }
     Ok(print(args, &task, classes)?)
 }
@@ -57,7 +65,7 @@ fn numbered_classes(loss: &Loss) -> Option<Vec<String>> {
     Some((1..=columns).map(|place| format!("class {place}")).collect())
 }
 
-fn report(args: &CheckArgs, task: &Task, classes: Option<Vec<String>>) -> TaskReport {
+fn report(args: &TaskCheckArgs, task: &Task, classes: Option<Vec<String>>) -> TaskReport {
     let named = classes.clone().or_else(|| numbered_classes(task.loss())).unwrap_or_default();
     TaskReport {
         file: args.file.display().to_string(),
@@ -93,7 +101,7 @@ fn needed_columns(task: &Task, classes: Option<&[String]>) -> Vec<String> {
     measured.flat_map(columns).collect()
 }
 
-fn print(args: &CheckArgs, task: &Task, classes: Option<Vec<String>>) -> io::Result<()> {
+fn print(args: &TaskCheckArgs, task: &Task, classes: Option<Vec<String>>) -> io::Result<()> {
     let mut out = io::BufWriter::new(render::stdout());
     let can = match &args.classes[..] {
         [] => "can be used".to_owned(),

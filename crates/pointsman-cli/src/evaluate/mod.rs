@@ -4,6 +4,8 @@ pub(crate) mod fail_if;
 pub(crate) mod human;
 pub(crate) mod write;
 
+use std::cmp::Ordering;
+
 use pointsman::evaluate::{CalibrationError, Truth};
 use pointsman::{Policy, Router, Table, Task};
 use pointsman_report::{Inputs, MadeFrom, NextStep, Report};
@@ -145,6 +147,20 @@ fn made_from(args: &EvaluateArgs) -> MadeFrom {
 fn next_step(args: &EvaluateArgs, report: &Report, has_votes: bool) -> NextStep {
     let (router, layout) = (shell_quoted(&args.router), flags::layout(&args.reading));
     let task = flags::task(&args.task);
+    let (table, reading) = (shell_quoted(&args.table), flags::reading(&args.reading, Some(&args.votes)));
+    let is_dearer = report.best_threshold().is_some_and(|saving| saving.certain_sign() == Some(Ordering::Less));
+    if is_dearer && !report.router.decides_by_row() {
+        let caps = flags::caps(&args.cap);
+        return NextStep {
+            remark: "The best confidence threshold costs less than this router, by more than chance explains: let auto choose among other \
+                     cells and forests on the calibration table, and compare both on these rows:"
+                .to_owned(),
+            commands: vec![
+                "pointsman calibrate calibration.csv --partition auto -o auto.safetensors".to_owned(),
+                format!("pointsman compare {router} auto.safetensors {table}{reading}{task}{caps}"),
+            ],
+        };
+    }
     let gain = |name| report.evaluation.best_gain().get(name).copied().flatten();
     let gains = gain("higher-order").zip(gain("total-uncertainty"));
     if gains.is_some_and(|(pointsman, threshold)| pointsman < threshold) {
@@ -154,7 +170,6 @@ fn next_step(args: &EvaluateArgs, report: &Report, has_votes: bool) -> NextStep 
             false => format!("these {} cells", count(report.router.cells)),
         };
         // diagnose compares partitions on halves of the same rows, which needs labels.
-        let (table, reading) = (shell_quoted(&args.table), flags::reading(&args.reading, Some(&args.votes)));
         let command = has_votes.then(|| format!("pointsman diagnose {table}{reading}{task}"));
         let commands: Vec<String> = command.into_iter().collect();
         let how = if commands.is_empty() { "." } else { "; diagnose compares some on halves of these rows:" };

@@ -225,7 +225,25 @@ fn advice_to_begin(found: &Plan, first: &FirstStep, unit: &str, args: &PlanArgs,
         ),
         None => unpriced_in_words(args).to_owned(),
     };
-    begin + &pool_in_words(found.pool_for(&first.offers)) + &uncertain_in_words(found, &first.cells, buying) + &pays
+    begin
+        + other_numbers_in_words(found, &first.offers, buying)
+        + &pool_in_words(found.pool_for(&first.offers))
+        + &uncertain_in_words(found, &first.cells, buying)
+        + &pays
+}
+
+/// Why the labels of an advice are not those that the table lists for the same cells; empty if they are.
+fn other_numbers_in_words(found: &Plan, offers: &[Offer], buying: Buying<'_>) -> &'static str {
+    let listed =
+        |offer: &Offer| found.cells.iter().find(|plan| plan.cell == offer.cell).and_then(|plan| buying.asked(plan));
+    let is_same = |offer: &Offer| listed(offer).is_none_or(|listed| listed.labels == offer.labels);
+    match offers.iter().all(is_same) {
+        true => "",
+        false => {
+            " The table below lists other numbers: all labels that make a cell certain or, if none do, that bring most of what labels can save \
+             there; fewer in more cells are worth more at first."
+        }
+    }
 }
 
 /// An expected saving with its standard error.
@@ -298,9 +316,10 @@ fn advice_within(
     let cost = if cost.is_empty() { cost } else { format!("{cost} and") };
     let per = args.traffic.map_or("per thousand queries".to_owned(), over_queries);
     format!(
-        "{best} They{cost} are expected to save {} {unit} {per}{}.{}{}{}{}",
+        "{best} They{cost} are expected to save {} {unit} {per}{}.{}{}{}{}{}",
         saving_in_words(bought.saving, bought.saving_error),
         distinction_in_words(bought.saving, bought.saving_error, bought.cost),
+        other_numbers_in_words(found, &bought.offers, buying),
         pool_in_words(found.pool_for(&bought.offers)),
         uncertain_in_words(found, &bought.cells, buying),
         unpriced_in_words(args),

@@ -85,26 +85,26 @@ fn print_adding(out: &mut impl Write, listed: &ListedItems, args: &PlanArgs) -> 
     let table = args.items.as_deref().map(shell_quoted).unwrap_or_default();
     let file = next_labels(listed, args);
     let reading = flags_of_labels(args, &file);
-    let own = shell_quoted(&args.router);
-    let (router, output, order) = match has_other_list(listed, args) {
+    let (own, output) = (shell_quoted(&args.router), router_after(&args.router.display().to_string()));
+    let command = format!("pointsman calibrate {table}{reading} --add-to {own} -o {output}");
+    let also = match has_other_list(listed, args) {
         true => {
             let [_, router] = routers_with_more_labels(listed, args);
-            let order = format!(
-                "If you also buy labels on items that the router has, use those first: the command below their list writes {router}. \
-                 Otherwise replace {router} by {own} here. When"
-            );
-            (router.clone(), router_after(&router), order)
+            format!(
+                " If you also buy labels on items that the router has, use those first: the command below their list writes {router}. Then add \
+                 these items to that one, with --add-to {router} -o {}.",
+                router_after(&router)
+            )
         }
-        false => (own, router_after(&args.router.display().to_string()), "When".to_owned()),
+        false => String::new(),
     };
-    let command = format!("pointsman calibrate {table}{reading} --add-to {router} -o {output}");
     // Without annotations no such flags could be given to the plan.
     let flags = match &args.votes.annotations {
         Some(_) => "",
         None => ", with the flags that earlier labels were read with, such as --without NAME or --ignore-label LABEL",
     };
     let remark = format!(
-        "{order} these labels, and no earlier ones, are in {file}, add the items to those of the router{flags}:"
+        "When these labels, and no earlier ones, are in {file}, add the items to those of the router{flags}.{also}"
     );
     next_step(out, &remark, &[command])
 }

@@ -109,21 +109,10 @@ pub(crate) fn hanging(mut out: impl Write, first: usize, rest: usize, text: &str
     Ok(())
 }
 
-/// Prints a term and its meaning, whose lines begin at `column`; on one line if the output has no width.
-pub(crate) fn entry(mut out: impl Write, column: usize, term: &str, meaning: &str) -> io::Result<()> {
+/// Prints a term and its meaning, whose lines begin at `column`, as wide as a paragraph.
+pub(crate) fn entry(out: impl Write, column: usize, term: &str, meaning: &str) -> io::Result<()> {
     let pad = column.saturating_sub(2 + width(term)).max(1);
-    let text = format!("{term}{:pad$}{meaning}", "");
-    match super::columns() {
-        None => writeln!(out, "  {text}"),
-        Some(room) => {
-            let lines = lines(&text, room.saturating_sub(2), room.saturating_sub(column));
-            for (place, line) in lines.iter().enumerate() {
-                let indent = if place == 0 { 2 } else { column };
-                writeln!(out, "{:indent$}{line}", "")?;
-            }
-            Ok(())
-        }
-    }
+    hanging(out, 2, column, &format!("{term}{:pad$}{meaning}", ""))
 }
 
 /// Prints an indented command line, continued with backslashes if it is too long.

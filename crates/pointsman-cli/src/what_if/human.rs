@@ -3,12 +3,14 @@
 use std::io::{self, Write};
 
 use anstyle::Style;
-use pointsman::Policy;
 use pointsman::monitor::{CellChange, WhatIfSummary};
 use pointsman::policy::Promise;
+use pointsman::task::Route;
+use pointsman::{Oracle, Policy};
 
 use crate::args::WhatIfArgs;
-use crate::render::number::{count, counted, decimals, maybe, percent};
+use crate::flags::shell_quoted_text;
+use crate::render::number::{count, counted, decimals, maybe, percent, plain};
 use crate::render::style::{BAD, BOLD, DIM, GOOD, PLAIN, action_named};
 use crate::render::table::Grid;
 use crate::render::{self, paragraph};
@@ -68,6 +70,9 @@ fn print_cost(
     writeln!(out)?;
     let unit = policy.task().loss().unit();
     paragraph(&mut *out, 0, &format!("{BOLD}Expected cost per query, in {unit}{BOLD:#}"))?;
+    if let Some(text) = not_compared(policy, summary) {
+        paragraph(&mut *out, 2, &text)?;
+    }
     let mut grid = Grid::new().numbers(["before", "what if", "difference", "± over queries"]);
     grid.row([
         (maybe(cost.before, digits), PLAIN),
@@ -90,14 +95,35 @@ fn print_cost(
          larger.{promised}"
     );
     paragraph(&mut *out, 2, &format!("{DIM}{text}{DIM:#}"))?;
-    if cost.not_compared > 0 {
-        let rows = counted(cost.not_compared as usize, "decision has", "decisions have");
-        let text = format!(
-            "{rows} an action that the new task lacks, whose cost is unknown: the difference is that of the others."
-        );
-        paragraph(&mut *out, 2, &format!("{DIM}{text}{DIM:#}"))?;
-    }
     Ok(())
+}
+
+/// Which decisions are left out of the difference, and how to compare them if their route only has another name; `None` if none are.
+fn not_compared(policy: &Policy, summary: &WhatIfSummary) -> Option<String> {
+    let cost = &summary.cost;
+    if cost.not_compared == 0 {
+        return None;
+    }
+    let rows = counted(cost.not_compared as usize, "decision has", "decisions have");
+    let rest = match cost.difference {
+        Some(_) => "the difference is that of the others",
+        None => "no decision that changes is among the others, so that the difference is unknown (–)",
+    };
+    let actions = policy.task().action_names();
+    let logged = summary.shares_before.iter().filter_map(|(name, _)| name.strip_prefix("route:"));
+    let missing: Vec<&str> = logged.filter(|name| !actions.contains(&format!("route:{name}"))).collect();
+    let is_logged = |name: &str| summary.shares_before.get(&format!("route:{name}")).is_some();
+    let new: Vec<&Route> = policy.task().routes().iter().filter(|route| !is_logged(route.name())).collect();
+    let advice = match (missing.as_slice(), new.as_slice()) {
+        (&[missing], [route]) => {
+            let kind = if *route.oracle() == Oracle::Bayes { String::new() } else { format!(",{}", route.oracle()) };
+            let flag = shell_quoted_text(&format!("{missing}={}{kind}", plain(route.price())));
+            format!(" If {} is what the log calls {missing}, give it that name: --route {flag}.", route.name())
+        }
+        _ => String::new(),
+    };
+    let names = if missing.is_empty() { String::new() } else { format!(" (route:{})", missing.join(", route:")) };
+    Some(format!("{rows} an action that the new task lacks{names}, whose cost is unknown: {rest}.{advice}"))
 }
 
 /// One row per action before, one column per new action, and the shares of both.

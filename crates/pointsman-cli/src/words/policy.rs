@@ -1,5 +1,6 @@
 //! Sentences about a task, and about a policy's costs, limit and traffic.
 
+use std::cmp::Ordering;
 use std::io;
 
 use pointsman::certify::CoarserCells;
@@ -211,7 +212,7 @@ pub(crate) fn traffic(traffic: &TrafficShift) -> Option<String> {
     };
     let others = match traffic.moved_shares - 1 {
         0 => String::new(),
-        n => format!("; so have {}", counted(n, "other share", "other shares")),
+        n => format!("; {} moved too", counted(n, "other share has", "other shares have")),
     };
     Some(format!("traffic has moved: {what}{others}"))
 }
@@ -246,17 +247,23 @@ pub(crate) fn coarser_cells(found: &CoarserCells, now: Option<&Promise>, unit: &
             ),
         };
     };
-    let cost = best.promise.as_ref().zip(now).map_or(String::new(), |(then, now)| {
-        let promises = [then, now];
-        let [then, now] =
-            promises.map(|promise| format!("{} ± {}", fixed(promise.cost, 4), fixed(promise.standard_error, 4)));
-        // The two are estimated on the same rows, so the error of their difference is at most about this.
-        let error = promises.iter().map(|promise| promise.standard_error).fold(0.0, f64::hypot);
-        let unclear = match (promises[0].cost - promises[1].cost).abs() <= 2.0 * error {
-            true => ", which does not show which of them costs less",
-            false => "",
-        };
-        format!("; queries are expected to cost {then} {unit} with it, {now} now{unclear}")
+    let promises = best.promise.as_ref().zip(now);
+    let cost = best.difference.as_ref().zip(promises).map_or(String::new(), |(difference, (then, now))| {
+        let (by, error) = (fixed(difference.estimate.abs(), 4), fixed(difference.standard_error.unwrap_or(f64::NAN), 4));
+        let [with_it, now] = [then.cost, now.cost].map(|cost| fixed(cost, 4));
+        match difference.certain_sign() {
+            Some(Ordering::Greater) => format!(
+                "; it costs {by} ± {error} {unit} more per query ({with_it} with it, {now} now): certainty is bought at that price"
+            ),
+            Some(Ordering::Less) => {
+                format!("; it also costs {by} ± {error} {unit} less per query ({with_it} with it, {now} now)")
+            }
+            _ => format!(
+                "; queries are expected to cost {with_it} {unit} with it, {now} now, and the difference on the same rows is {} ± {error}, which \
+                 does not show which of them costs less",
+                fixed(difference.estimate, 4)
+            ),
+        }
     });
     format!(
         "With coarser cells more would be certain: --partition {} has {} and would make {} certain{cost}. That is a forecast from the \

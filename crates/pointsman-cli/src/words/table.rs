@@ -33,8 +33,8 @@ pub(crate) fn reading(frame: &Frame) -> Vec<String> {
     sentences.extend(frame.unread_answers.iter().map(|column| unread_answers(column)));
     if let Some(RepeatedIds { ids, rows, .. }) = frame.repeated_ids() {
         sentences.push(format!(
-            "{} those of several rows, {} in all ({}): each row counts; leave copies out, since they are no further evidence",
-            counted(ids.count, "id is", "ids are"),
+            "{} in {} ({}): each row counts; leave copies out, since they are no further evidence",
+            counted(ids.count, "id occurs", "ids occur"),
             counted(rows, "row", "rows"),
             listed(&ids)
         ));

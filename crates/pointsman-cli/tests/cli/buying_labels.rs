@@ -287,8 +287,21 @@ fn plans_without_certain_cells_say_what_would_make_them_certain() {
         Some(partition) => assert!(text.contains(&format!("--partition {partition} has")), "{text}"),
         None => assert!(text.contains("label more items, or try cells by features"), "{text}"),
     }
-    let unclear = "which does not show which of them costs less";
-    assert_eq!(text.contains("queries are expected to cost"), text.contains(unclear), "{text}");
+    // What certainty costs is judged by the same rows.
+    let best = &found["coarser"]["partitions"][0];
+    if let Some(difference) = best["difference"].as_object() {
+        let [low, high] = [0, 1].map(|end| difference["interval"][end].as_f64().unwrap());
+        let is_known = difference["identified"].is_null() && difference["differing_rows"].as_u64().unwrap() >= 30;
+        let said = match () {
+            () if is_known && low > 0.0 => "more per query",
+            () if is_known && high < 0.0 => "less per query",
+            () => "which does not show which of them costs less",
+        };
+        assert!(text.contains(said), "{said}: {difference:?} in {text}");
+        let costs = [&best["promise"], &found["promise"]].map(|promise| promise["cost"].as_f64().unwrap());
+        let estimate = difference["estimate"].as_f64().unwrap();
+        assert!((estimate - (costs[0] - costs[1])).abs() < 1e-9, "{found}");
+    }
     // 40 cells are more than any of these has.
     assert_eq!(found["coarser"]["tried"], serde_json::json!(["top-class:5", "confidence:10", "confidence:5"]));
     let certified = line(path, &format!("show fine.safetensors {TASK} --json")).ok().json();
@@ -395,6 +408,8 @@ fn commands_of_both_lists_keep_all_labels() {
         );
         assert!(new.contains("use those first: the command below their list writes more.safetensors"), "{new}");
         assert!(new.contains("--add-to more.safetensors -o more-2.safetensors"), "{new}");
+        // The command itself works without the other list.
+        assert!(new.contains("--add-to router.safetensors -o more.safetensors"), "{new}");
     }
     assert!(both > 0);
 }
@@ -469,4 +484,30 @@ fn certainty_is_priced_by_the_kind_of_labels_that_can_be_bought() {
         found.push(labels);
     }
     assert!(found[0].is_some() && found[1] != found[2], "{found:?}");
+}
+
+/// The labels of the advice are those of the table for the same cells, or a sentence says how they differ.
+#[test]
+fn numbers_of_labels_agree_with_the_table_or_are_explained() {
+    let (folder, _) = first_round();
+    let path = folder.path();
+    let mut kinds = [0; 2];
+    for flags in ["", " --max-labels 40", " --max-labels 100000"] {
+        let plan = format!("plan router.safetensors {TASK}{flags}");
+        let (text, found) = (line(path, &plan).ok().words(), line(path, &format!("{plan} --json")).ok().json());
+        let asked = |cell: &serde_json::Value| {
+            let cells = found["cells"].as_array().unwrap().iter();
+            cells.filter(|one| one["cell"] == *cell).filter_map(|one| one["asked"]["labels"].as_u64()).sum::<u64>()
+        };
+        let advised = if flags.is_empty() { &found["begin_with"] } else { &found["purchase"] };
+        let listed: u64 = advised["cells"].as_array().unwrap().iter().map(asked).sum();
+        let differs = listed != advised["labels"].as_u64().unwrap();
+        kinds[usize::from(differs)] += 1;
+        assert_eq!(
+            text.contains("The table below lists other numbers"),
+            differs,
+            "{flags}: {listed}, {advised}, {text}"
+        );
+    }
+    assert!(kinds[1] > 0, "{kinds:?}");
 }

@@ -189,3 +189,13 @@ fn means_that_predict_worse_than_the_classifier_are_warned_of() {
     );
     assert!(!warnings("--partition confidence:3").contains("--recalibrate"));
 }
+
+/// Without a terminal lines of labels end where paragraphs do.
+#[test]
+fn labelled_lines_are_as_wide_as_paragraphs() {
+    let folder = workshop();
+    let run = line(folder.path(), "calibrate calibration.csv -o auto.safetensors --certifiable").ok();
+    let lines = || run.stdout.lines().filter(|line| !line.starts_with("  pointsman "));
+    assert!(lines().any(|line| line.starts_with("  chosen")), "{run:?}");
+    assert!(lines().all(|line| line.chars().count() <= 100), "{}", run.stdout);
+}

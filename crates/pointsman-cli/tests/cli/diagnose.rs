@@ -444,7 +444,7 @@ fn annotators_with_names_are_tested_and_may_be_left_out() {
     assert_eq!(found["flagged_annotators"]["annotators"], serde_json::json!(["dan"]));
     let displayed = line(folder.path(), &format!("diagnose {votes} --route 0.05")).ok().stdout.replace("\n  ", " ");
     for part in
-        ["1 of 6 annotators differ", "follows the label before", "dan (follows the label before) does not label"]
+        ["1 of 6 annotators differs by", "follows the label before", "dan (follows the label before) does not label"]
     {
         assert!(displayed.contains(part), "{part} in {displayed}");
     }
@@ -594,4 +594,27 @@ fn annotators_without_flags_are_shown_with_their_errors() {
     };
     assert!(has_flag(true), "{commands:?}");
     assert!(has_flag(false) || found["verdict"]["advice"] == "more-data", "{commands:?}");
+}
+
+/// Cells that were learned from the labels are replaced where the labels themselves are in question, which is said.
+#[test]
+fn partition_of_the_check_for_copies_is_explained() {
+    let folder = workshop();
+    let mut explained = 0;
+    for price in ["0.06", "0.1", "0.14", "0.18"] {
+        let diagnose = format!("diagnose calibration.csv --partition tree --route {price}");
+        let found = line(folder.path(), &format!("{diagnose} --json")).ok().json();
+        let sensitivity = &found["agreement"]["sensitivity"];
+        if sensitivity["cells"].as_array().is_none_or(Vec::is_empty) {
+            continue;
+        }
+        let partition = sensitivity["partition"].as_str().unwrap();
+        assert_ne!(partition, "tree");
+        let said =
+            format!("of the partition {partition}, whose cells this check takes because those of tree are learned");
+        let words = line(folder.path(), &diagnose).ok().words();
+        assert!(words.contains(&said), "{said}: {words}");
+        explained += 1;
+    }
+    assert!(explained > 0);
 }

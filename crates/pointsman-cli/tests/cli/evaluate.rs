@@ -415,8 +415,9 @@ fn better_thresholds_lead_to_a_command_that_runs() {
     let folder = tempfile::TempDir::new().unwrap();
     let path = folder.path();
     let (mut items, mut labels) = ("id,prob_a,prob_b\n".to_owned(), "id,label,annotator\n".to_owned());
-    for n in 0..400 {
-        let p = 0.5 + f64::from(n) / 801.0;
+    // So few rows that the threshold does not certainly cost less.
+    for n in 0..40 {
+        let p = 0.5 + f64::from(n) / 81.0;
         items += &format!("{n},{p:.6},{:.6}\n", 1.0 - p);
         let label = if p < 0.7 && n % 5 != 0 { "b" } else { "a" };
         (0..3).for_each(|place| labels += &format!("{n},{label},ann{}\n", (n + place) % 4));
@@ -463,4 +464,26 @@ fn bounds_of_the_best_possible_cost_are_shown() {
     let page = fs::read_to_string(path.join("page/report.html")).unwrap();
     assert!(page.contains(&format!("The best possible per query costs {low} to {high} (a model")), "{open}");
     assert!(page.contains(&regret.replace('\'', "&#39;")) || page.contains(&regret), "{regret}");
+}
+
+/// A router that is dearer than the threshold is not recommended for deciding.
+#[test]
+fn a_router_dearer_than_the_threshold_is_compared_with_other_cells() {
+    let folder = workshop();
+    let path = folder.path();
+    world::rows(1500, 5).write_csv(&path.join("many.csv"));
+    line(path, "calibrate calibration.csv -o one.safetensors --partition confidence:1").ok();
+    let evaluate = "evaluate one.safetensors many.csv --abstain 0.5 --no-calibration-error";
+    let report = line(path, &format!("{evaluate} --json")).ok().json();
+    let saving = &report["savings"]["best-threshold"];
+    let (estimate, error) = (saving["estimate"].as_f64().unwrap(), saving["standard_error"].as_f64().unwrap());
+    assert!(estimate + 1.96 * error < 0.0 && saving["differing_rows"].as_u64().unwrap() >= 30, "{saving}");
+    let words = line(path, evaluate).ok().words().replace("\\ ", "");
+    assert!(words.contains("The best confidence threshold costs less than this router"), "{words}");
+    assert!(words.contains("--partition auto -o auto.safetensors"), "{words}");
+    assert!(
+        words.contains("pointsman compare one.safetensors auto.safetensors many.csv --abstain 0.5")
+            && !words.contains("pointsman decide"),
+        "{words}"
+    );
 }

@@ -150,7 +150,7 @@ fn auto_gives_its_reason() {
     let candidates = json["choice"]["candidates"].as_array().unwrap();
     assert_eq!((candidates.len(), &candidates[0]["partition"]), (4, &json["partition"]));
     let reason = json["choice"]["reason"].as_str().unwrap();
-    assert!(reason.contains("less than pooled cells") && run.stdout.contains(reason), "{reason}");
+    assert!(reason.contains("less than pooled cells") && run.words().contains(reason), "{reason}");
     assert_eq!(json["features"]["used"], serde_json::json!(["position"]));
     let run = line(folder.path(), "calibrate calibration.csv --certifiable -o c.st").ok();
     assert!(run.stdout.contains("features") && !run.stdout.contains("; costs are each query"), "{run:?}");

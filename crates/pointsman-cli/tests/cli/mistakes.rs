@@ -26,7 +26,8 @@ fn bad_routes_get_hints_about_routes_only() {
     let decide =
         |route: &str| refused(folder.path(), &format!("decide router.safetensors heldout.csv --route {route}"));
     for (route, part) in [
-        ("expert=5%", r#""5%" is not a price"#),
+        ("expert=5%", r#""5%" is not a price: write expert=0.05"#),
+        ("8%", r#""8%" is not a price: write 0.08"#),
         ("expert", r#""expert" is not a price"#),
         ("expert=0,15", "use a decimal point, expert=0.15"),
         ("exprt=x", r#""x" is not a price"#),
@@ -59,12 +60,17 @@ fn the_hint_of_a_policy_keeps_its_task_and_its_file() {
         text.split_once("hint: pointsman ").map(|(_, hint)| hint.to_owned()).unwrap_or_else(|| panic!("{text}"))
     };
     let task = "--route llm=0.05,panel:m=1,aggregate=mean --route expert=0.15 --abstain 0.5";
+    // Prices in the unit of another loss are to be given anew.
+    let unpriced = "--route llm=PRICE,panel:m=1,aggregate=mean --route expert=PRICE --abstain PRICE";
     let own = hint("--loss zero-one");
-    assert_eq!(own, format!("compile ROUTER --loss zero-one {task} -o policy-2.safetensors"));
+    assert_eq!(own, format!("compile ROUTER --loss zero-one {unpriced} -o policy-2.safetensors"));
+    let some = hint("--loss zero-one --route expert=0.2");
+    let unpriced = "--route expert=0.2 --route llm=PRICE,panel:m=1,aggregate=mean --abstain PRICE";
+    assert_eq!(some, format!("compile ROUTER --loss zero-one {unpriced} -o policy-2.safetensors"));
     assert_eq!(hint("--target-loss 0.3"), format!("compile ROUTER {task} --target-loss 0.3 -o policy-2.safetensors"));
     // The command of the hint works, and leaves the policy as it is.
     let before = fs::read(path.join("policy.safetensors")).unwrap();
-    line(path, &own.replace("ROUTER", "router.safetensors")).ok();
+    line(path, &own.replace("ROUTER", "router.safetensors").replace("PRICE", "0.1")).ok();
     assert_eq!(fs::read(path.join("policy.safetensors")).unwrap(), before);
     line(path, "decide policy-2.safetensors heldout.csv --route llm=0.04 -o decisions.csv").ok();
 }
@@ -80,6 +86,8 @@ fn a_misspelt_route_is_refused_and_a_new_one_is_added() {
         ("decide policy.safetensors heldout.csv --route Expert=0.1 -o -", r#"did you mean "expert"?"#),
         ("decide router.safetensors heldout.csv --task task.toml --route peple=0.1 -o -", r#"did you mean "people"?"#),
         ("show router.safetensors --task task.toml --route peple=0.1", r#"did you mean "people"?"#),
+        ("evaluate router.safetensors heldout.csv --task task.toml --route poeple=0.1", r#"did you mean "people"?"#),
+        ("decide policy.safetensors heldout.csv --route expret=0.1 -o -", r#"did you mean "expert"?"#),
     ] {
         let text = refused(path, command);
         assert!(text.contains(meant) && text.contains(",bayes"), "{command}: {text}");
@@ -89,6 +97,78 @@ fn a_misspelt_route_is_refused_and_a_new_one_is_added() {
     {
         line(path, &format!("decide policy.safetensors heldout.csv {flags} -o decisions.csv")).ok();
     }
+}
+
+#[test]
+fn an_added_route_is_pointed_out_once() {
+    let folder = workshop();
+    let path = folder.path();
+    line(path, "compile router.safetensors --route agent=0.15 --route jury=0.1,panel:m=3 -o policy.safetensors").ok();
+    let said = "--route llm=0.1 adds an oracle to the task's, which has agent, jury: it is taken to know the label distribution; if that is \
+                meant, write --route llm=0.1,bayes";
+    let decide = "decide policy.safetensors heldout.csv -o decisions.csv";
+    assert_eq!(warnings(path, &format!("{decide} --route llm=0.1")).matches(said).count(), 1);
+    for flags in ["--route llm=0.1,bayes", "--route agent=0.1", "--abstain 0.3"] {
+        let text = warnings(path, &format!("{decide} {flags}"));
+        assert!(!text.contains("adds an oracle"), "{flags}: {text}");
+    }
+    // Without a file there is nothing to add to.
+    let text = warnings(path, "show router.safetensors --route llm=0.1 --route agent=0.2");
+    assert!(!text.contains("adds an oracle"), "{text}");
+}
+
+#[test]
+fn a_price_without_a_name_is_that_of_the_only_route() {
+    let folder = workshop();
+    let path = folder.path();
+    fs::write(path.join("one.toml"), "[[route]]\nname = \"agent\"\ncost = 0.05\n").unwrap();
+    fs::write(
+        path.join("two.toml"),
+        "[[route]]\nname = \"agent\"\ncost = 0.05\n[[route]]\nname = \"jury\"\ncost = 0.1\n",
+    )
+    .unwrap();
+    line(path, "compile router.safetensors --task one.toml -o one.safetensors").ok();
+    line(path, "compile router.safetensors --task two.toml -o two.safetensors").ok();
+    for command in ["decide one.safetensors heldout.csv", "decide router.safetensors heldout.csv --task one.toml"] {
+        let routed = |route: &str| line(path, &format!("{command} --route {route} -o -")).ok();
+        let (unnamed, named) = (routed("0.12"), routed("agent=0.12"));
+        assert_eq!(unnamed.stdout, named.stdout, "{command}");
+        assert!(!unnamed.stdout.contains("route_oracle") && !unnamed.stderr.contains("adds"), "{command}");
+    }
+    for command in ["decide two.safetensors heldout.csv -o -", "show router.safetensors --task two.toml"] {
+        let text = refused(path, &format!("{command} --route 0.4"));
+        assert!(
+            text.contains("--route 0.4: says no name, and the task has the routes agent, jury: write one"),
+            "{text}"
+        );
+        assert!(text.contains("--route agent=0.4"), "{text}");
+    }
+    let shown = line(path, "show router.safetensors --route 0.12 --confidence 0.9").ok().words();
+    assert!(shown.contains("plan router.safetensors --route 0.12"), "{shown}");
+}
+
+#[test]
+fn a_router_without_a_place_is_asked_for_with_an_example() {
+    let folder = workshop();
+    let text = refused(folder.path(), "calibrate calibration.csv");
+    assert!(text.contains("as in 'pointsman calibrate calibration.csv -o router.safetensors'"), "{text}");
+}
+
+#[test]
+fn a_column_of_labels_may_be_named_exactly() {
+    let folder = workshop();
+    let path = folder.path();
+    let rows = world::rows(60, 1);
+    let label = |votes: &[u32; 3]| CLASSES[votes.iter().position(|n| *n > 0).unwrap()];
+    let row = |(p, votes): (&[f64; 3], &[u32; 3])| format!("{},{},{},{}\n", p[0], p[1], p[2], label(votes));
+    let text: String = rows.probs.iter().zip(&rows.votes).map(row).collect();
+    fs::write(path.join("single.csv"), format!("prob_cat,prob_dog,prob_owl,label_1\n{text}")).unwrap();
+    let calibrate = "calibrate single.csv --partition pooled -o r.st --columns labels=label_";
+    let text = warnings(path, &format!("{calibrate}1"));
+    assert!(text.contains("one label per item"), "{text}");
+    let exact = fs::read(path.join("r.st")).unwrap();
+    line(path, calibrate).ok();
+    assert_eq!(fs::read(path.join("r.st")).unwrap(), exact);
 }
 
 #[test]
@@ -285,7 +365,7 @@ fn the_hint_of_a_policy_names_the_loss_that_was_asked_for() {
     let path = folder.path();
     line(path, "compile router.safetensors --loss zero-one --route 0.05 -o policy.safetensors").ok();
     let text = refused(path, "decide policy.safetensors heldout.csv --loss brier");
-    assert!(text.contains("hint: pointsman compile ROUTER --loss brier --route 0.05"), "{text}");
+    assert!(text.contains("hint: pointsman compile ROUTER --loss brier --route PRICE -o"), "{text}");
     assert!(text.contains("give --route and --abstain anew"), "{text}");
 }
 

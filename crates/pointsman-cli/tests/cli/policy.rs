@@ -84,7 +84,7 @@ fn what_needs_calibration_rows_is_refused_with_the_command_for_it() {
     for (flags, said) in [
         (
             "--loss zero-one",
-            "pointsman compile ROUTER --loss zero-one --route expert=0.05 --abstain 0.3 -o policy-2.safetensors",
+            "pointsman compile ROUTER --loss zero-one --route expert=PRICE --abstain PRICE -o policy-2.safetensors",
         ),
         ("--estimator plugin", "--route expert=0.05 --abstain 0.3 --estimator plugin -o policy-2.safetensors"),
         ("--route jury=0.1,panel:m=3", "pointsman compile ROUTER --route expert=0.05 --route jury=0.1,panel:m=3"),

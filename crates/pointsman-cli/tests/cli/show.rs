@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::{command, finish, has_keys, keys, line, workshop};
+use crate::{command, finish, has_keys, keys, line, repository, workshop};
 
 const TASK: &str = "--loss brier --route expert=0.05 --abstain 0.3";
 
@@ -231,4 +231,16 @@ fn flags_override_the_task_file() {
     assert_eq!((&other["abstain"], &other["loss"], &other["budget"]), (&0.3.into(), &"brier".into(), &0.1.into()));
     let twice = show(" --route expert=0.05 --route expert=0.06");
     assert!(twice.code == 2 && twice.stderr.contains("two --route flags are called \"expert\""), "{twice:?}");
+}
+
+/// The schema is of what show prints without --explain.
+#[test]
+fn schema_says_that_explanations_have_another_form() {
+    let folder = workshop();
+    let schema = fs::read_to_string(repository().join("docs/show.schema.json")).unwrap();
+    let schema: serde_json::Value = serde_json::from_str(&schema).unwrap();
+    let explained = line(folder.path(), &format!("show router.safetensors {TASK} --explain 0 --json")).ok().json();
+    let required = schema["required"].as_array().unwrap();
+    let is_of_schema = required.iter().all(|key| !explained[key.as_str().unwrap()].is_null());
+    assert!(is_of_schema || schema["description"].as_str().unwrap().contains("without --explain"), "{explained}");
 }

@@ -177,7 +177,7 @@ fn repeated_ids_are_reported_and_not_refused() {
     rows.write_csv(&path.join("twice.csv"));
     for command in ["calibrate twice.csv --partition top-class:3 -o out.st", "evaluate router.safetensors twice.csv"] {
         let run = line(path, command).ok();
-        let displayed = "10 ids are those of several rows, 20 rows in all (q0, q1, q2, q3, q4, …)";
+        let displayed = "10 ids occur in 20 rows (q0, q1, q2, q3, q4, …)";
         assert!(run.stderr.contains(displayed), "{run:?}");
     }
     assert_eq!(written(path, "out.st"), written(path, "router.safetensors"), "every row counts");

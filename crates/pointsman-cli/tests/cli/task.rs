@@ -99,6 +99,8 @@ fn bad_tasks_are_refused_by_line() {
         ("[[route]]\nname = \"b\"\ncost = 0.1\nkind = \"panel:m=0\"\n", "", &["line 4", "from 1 to 1000"]),
         ("[loss]\nacts = [\"a\", \"b\"]\ncost = [[0, 1],\n  [1, -3]]\n", "", &["line 4", "has -3"]),
         ("[loss]\nacts = [\"a\", \"a\"]\ncost = [[0, 1], [1, 0]]\n", "", &["line 2", "given twice"]),
+        ("[loss]\ncost = [[0, 1], [1, 0]]\n", "", &["line 1", "acts is missing: name one act per row of cost"]),
+        ("[loss]\nacts = [\"a\", \"b\"]\n", "", &["line 1", "cost is missing: give one row of costs per act"]),
         ("estimator = \"shrunk\"\n", "", &["line 1", "unknown estimator"]),
         ("budget = 0.2\n", "", &["task.toml: a budget or target loss limits routing"]),
         (
@@ -117,4 +119,33 @@ fn bad_tasks_are_refused_by_line() {
     }
     let run = line(TempDir::new().unwrap().path(), "task check none.toml");
     assert!(run.code == 2 && run.stderr.contains("none.toml: no such file"), "{run:?}");
+}
+
+#[test]
+fn prices_that_never_pay_are_warned_of() {
+    let folder =
+        with_task("abstain = 3\n[[route]]\nname = \"expert\"\ncost = 8\n[[route]]\nname = \"llm\"\ncost = 0.1\n");
+    let run = line(folder.path(), "task check task.toml").ok();
+    let found = line(folder.path(), "task check task.toml --json").ok().json();
+    let warnings = found["warnings"].as_array().unwrap();
+    assert_eq!(warnings.len(), 2, "{found}");
+    for (action, price) in [("route:expert", "8"), ("abstain", "3")] {
+        let said = format!("{action} costs {price}, but a wrong answer costs at most 2");
+        assert!(run.stderr.contains(&said), "{said}: {run:?}");
+        assert!(warnings.iter().any(|warning| warning.as_str().unwrap().contains(&said)), "{said}: {found}");
+    }
+    assert_eq!(
+        line(with_task(TASK).path(), "task check task.toml --json").ok().json()["warnings"],
+        serde_json::json!([])
+    );
+}
+
+#[test]
+fn a_table_in_place_of_a_task_is_recognised() {
+    let folder = with_task("");
+    fs::write(folder.path().join("cal.csv"), "id,prob_a,prob_b\n").unwrap();
+    let run = line(folder.path(), "task check cal.csv");
+    assert!(run.code == 2 && run.stderr.contains("cal.csv: is a table, not a task file"), "{run:?}");
+    let help = line(folder.path(), "task check --help").ok().stdout;
+    assert!(help.contains("<TASK>") && !help.contains("router"), "{help}");
 }

@@ -105,6 +105,24 @@ fn a_terminal_shows_costs_flows_and_cells() {
 }
 
 #[test]
+fn a_route_under_another_name_is_pointed_out_before_the_costs() {
+    let folder = workshop();
+    let path = folder.path();
+    log(path);
+    let what_if = "what-if log.csv router.safetensors --route people=0.05 --abstain 0.55";
+    let found = line(path, &format!("{what_if} --json")).ok().json();
+    assert!(found["cost"]["not_compared"] == found["changed"] && found["changed"].as_u64() > Some(0), "{found}");
+    assert!(found["cost"]["difference"].is_null() && found["cost"]["difference_standard_error"].is_null(), "{found}");
+    let words = line(path, what_if).ok().words();
+    let note = "an action that the new task lacks (route:expert), whose cost is unknown: no decision that changes is among the others, so that \
+                the difference is unknown (–). If people is what the log calls expert, give it that name: --route expert=0.05.";
+    let (at, table) = (words.find(note), words.find("before what if difference"));
+    assert!(at.is_some() && at < table && !words.contains("0.0000 0.0000"), "{words}");
+    let named = line(path, &what_if.replace("people", "expert")).ok().words();
+    assert!(!named.contains("lacks"), "{named}");
+}
+
+#[test]
 fn tables_that_are_no_logs_are_refused() {
     let folder = workshop();
     let path = folder.path();

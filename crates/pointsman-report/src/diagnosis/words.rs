@@ -25,9 +25,10 @@ pub fn annotators_answer(diagnosis: &Diagnosis) -> String {
             power_of_tests(&diagnosis.annotators)
         ),
         flagged => format!(
-            "{} of {} by more than chance explains if labels are independent.",
+            "{} of {} {} by more than chance explains if labels are independent.",
             count(flagged),
-            counted(all, "annotator differs", "annotators differ")
+            counted(all, "annotator", "annotators"),
+            if flagged == 1 { "differs" } else { "differ" }
         ),
     }
 }

@@ -79,7 +79,7 @@ pub(crate) struct WhatIfCost {
     expected: Option<f64>,
     /// The expected cost per query of the actions that were logged, where the task has them.
     before: Option<f64>,
-    /// The mean difference of both, over the compared decisions only: negative if it would be cheaper.
+    /// The mean difference of both, over the compared decisions only: negative if it would be cheaper. Null also if decisions change and none of these is compared.
     difference: Option<f64>,
     /// The standard error of the difference over queries; the error of the estimates comes on top.
     difference_standard_error: Option<f64>,

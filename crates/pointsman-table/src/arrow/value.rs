@@ -11,7 +11,7 @@ use arrow_schema::DataType;
 use super::scalar::{dictionary_entry, text};
 use crate::cell::Cell;
 use crate::error::{Parsed, shown};
-use crate::number;
+use crate::number::{self, NULL_NUMBER};
 
 /// What numbers of files become: probabilities and the like (`f64`), or counts (`u32`).
 pub(crate) trait FromNumber: Copy + Default {
@@ -120,7 +120,7 @@ impl ColumnSlice<'_> {
         if self.array.null_count() > 0
             && let Some(row) = (0..rows).map(|i| self.row(i)).find(|&row| self.array.is_null(row))
         {
-            return Err((row, "null: a number is needed".to_owned()));
+            return Err((row, NULL_NUMBER.to_owned()));
         }
         Ok(())
     }

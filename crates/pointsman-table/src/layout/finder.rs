@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use super::messages::{columns_flag, where_flag};
 use super::{ColumnGroup, Field, FieldPath, FilterField, Hints, LabelFields, Layout, Location, Shape};
 use crate::error::{Error, Result, listed, shown};
+use crate::labels::Labels;
 use crate::options::{Columns, Filter, Need, ReadOptions, Role, SEPARATORS};
 use crate::suggest::seems_to_be_id;
 
@@ -107,13 +108,13 @@ impl Finder<'_> {
             return Ok((None, None));
         }
         if options.first_labels.is_some()
-            && let Some(labels) = self.labels()?
+            && let Some(labels) = self.labels(classes)?
         {
             return Ok((None, Some(labels)));
         }
         match self.group_of_classes(Role::Votes, classes)? {
             Some(votes) => Ok((Some(votes), None)),
-            None => Ok((None, self.labels()?)),
+            None => Ok((None, self.labels(classes)?)),
         }
     }
 
@@ -232,9 +233,9 @@ impl Finder<'_> {
         self.fields.iter().any(|field| is_votes(&field.name))
     }
 
-    /// The field that lists labels, or the columns of one label each whose prefix or names the user gave. A single value under the name of
-    /// the list is something else, often the item's reference label.
-    fn labels(&self) -> Result<Option<LabelFields>> {
+    /// The field that lists labels, or the columns of one label each whose prefix or names the user gave: without a column that has more than the
+    /// prefix, the one column of this name. A single value under the usual name of the list is something else, often the item's reference label.
+    fn labels(&self, classes: &[String]) -> Result<Option<LabelFields>> {
         if let Some(names) = self.columns.columns_of_labels() {
             return self.labels_by_name(names);
         }
@@ -244,8 +245,22 @@ impl Finder<'_> {
         }
         let is_label =
             |&i: &usize| self.fields[i].shape == Shape::Scalar && self.columns.is_label(&self.fields[i].name);
-        let columns: Vec<usize> = (0..self.fields.len()).filter(is_label).collect();
+        let mut columns: Vec<usize> = (0..self.fields.len()).filter(is_label).collect();
+        if columns.is_empty() && self.columns.has_name("labels") {
+            let is_one = |&field: &usize| self.is_one_label(&self.fields[field], classes);
+            columns.extend(self.scalar(&self.columns.labels)?.filter(is_one));
+        }
         Ok((!columns.is_empty()).then_some(LabelFields::Columns(columns)))
+    }
+
+    /// Whether a column may hold one label per row: not text with several class names, and no other column begins with its name, which then is
+    /// meant as a prefix.
+    pub(super) fn is_one_label(&self, column: &Field, classes: &[String]) -> bool {
+        let text = column.first.as_deref().unwrap_or_default();
+        let is_text =
+            Labels::new(classes).class(text).is_none() && classes.iter().any(|class| text.contains(class.as_str()));
+        let begins = |other: &Field| other.name.len() > column.name.len() && other.name.starts_with(&column.name);
+        !is_text && !self.fields.iter().any(begins)
     }
 
     /// The columns of one label each that the user named, in the order of these names: all of them, or none.

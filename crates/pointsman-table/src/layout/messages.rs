@@ -78,17 +78,23 @@ impl Finder<'_> {
         };
         let column = self.fields.iter().find(is_label_column)?;
         let first = column.first.as_deref().unwrap_or_default();
-        let holds = if classes.iter().any(|class| class == first) {
-            "one class name per row"
+        let name = &column.name;
+        let holds = if classes.iter().any(|class| class == first) && !self.is_one_label(column, classes) {
+            "one class name per row: give labels".to_owned()
+        } else if classes.iter().any(|class| class == first) {
+            format!(
+                "one class name per row: {}, in Python columns={{'labels': '{name}'}}, reads it as one label per row; several labels per item \
+                 are given",
+                columns_flag(&format!("labels={name}"))
+            )
         } else if classes.iter().any(|class| first.contains(class.as_str())) {
-            "text and not a list"
+            "text and not a list: give labels".to_owned()
         } else {
             return None;
         };
         Some(format!(
-            "; column {} holds {holds}: give labels as annotations, --annotations FILE with the columns id and label and one row per label, \
-             or as a list in JSONL",
-            column.name
+            "; column {name} holds {holds} as annotations, --annotations FILE with the columns id and label and one row per label, or as a list \
+             in JSONL"
         ))
     }
 

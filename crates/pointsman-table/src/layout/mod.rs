@@ -10,7 +10,7 @@ mod messages;
 
 use self::finder::Finder;
 use crate::error::{Result, listed, shown};
-use crate::number::NO_ANSWER;
+use crate::number::{NO_ANSWER, is_missing_number};
 use crate::options::{Need, ReadOptions, Role, SEPARATORS};
 
 /// The shape of the values of a column.
@@ -140,6 +140,17 @@ impl ColumnGroup {
             // Arrays have no missing values that a filter finds.
             _ if self.arrays => NO_ANSWER.to_owned(),
             Location::List(_) | Location::Keyed(_) | Location::ClassName(_) => no_answer(&self.name, ""),
+        }
+    }
+
+    /// The message about a value that is not there, with the filter that keeps the rows that have one: filters find values of columns only.
+    pub(crate) fn missing_number(&self, row: u64, key: Option<usize>, reason: String) -> String {
+        match (&self.location, is_missing_number(&reason)) {
+            (Location::Wide(_), true) if key.is_some() => {
+                let flag = messages::where_flag(&format!("{}!=", self.column(row, key)));
+                format!("{reason}; {flag} keeps the rows that have one")
+            }
+            _ => reason,
         }
     }
 

@@ -44,6 +44,7 @@ impl BatchRows<'_> {
     /// The error of one value of a group, or of all its values in a row.
     fn error(&self, group: &ColumnGroup, row: usize, key: Option<usize>, reason: impl Into<String>) -> Error {
         let at = self.at(row);
+        let reason = group.missing_number(at.row, key, reason.into());
         at.value(group.column(at.row, key), reason)
     }
 

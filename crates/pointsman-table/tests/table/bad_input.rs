@@ -156,15 +156,26 @@ fn refusal_of_a_table_without_votes_says_what_its_columns_may_be() {
         read_frame(folder.file(name, text), &options).unwrap_err().to_string()
     };
     let one_label = ["holds one class name per row", "--annotations FILE", "a list in JSONL"];
-    for (name, text, columns) in [
-        ("a.csv", "prob_a,prob_b,llm_a,llm_b,label\n1,0,0.5,0.5,b\n", ""),
-        ("a.csv", "prob_a,prob_b,labels\n1,0,a\n", ""),
-        ("a.csv", "prob_a,prob_b,answer\n1,0,a\n", "labels=answer"),
-        ("a.jsonl", "{\"probs\":{\"a\":1,\"b\":0},\"label\":\"a\"}\n", ""),
+    for (name, text, column) in [
+        ("a.csv", "prob_a,prob_b,llm_a,llm_b,label\n1,0,0.5,0.5,b\n", "label"),
+        ("a.csv", "prob_a,prob_b,labels\n1,0,a\n", "labels"),
+        ("a.jsonl", "{\"probs\":{\"a\":1,\"b\":0},\"label\":\"a\"}\n", "label"),
     ] {
-        let error = refused(name, text, columns);
+        let error = refused(name, text, "");
         assert!(one_label.iter().all(|part| error.contains(part)) && !error.contains("votes=llm_"), "{error}");
+        // What the message names works.
+        assert!(error.contains(&format!("--columns labels={column},")), "{error}");
+        let columns = format!("labels={column}").parse().unwrap();
+        let options = ReadOptions { need: Need::Votes, columns, ..ReadOptions::default() };
+        let read = read_frame(folder.file(name, text), &options).unwrap();
+        assert_eq!(read.table.votes(0).map(|votes| votes.k()), Some(1), "{name}");
     }
+    let error = refused("a.csv", "prob_a,prob_b,answer\n1,0,a;b\n", "labels=answer");
+    assert!(error.contains("holds text and not a list: give labels as annotations"), "{error}");
+    // A name with which others begin is meant as their prefix.
+    let error = refused("a.csv", "prob_a,prob_b,label,label_1,label_2\n1,0,a,a,b\n", "labels=label");
+    assert!(error.contains("no votes") && error.contains("label_1, label_2"), "{error}");
+    assert!(error.contains("holds one class name per row: give labels as annotations"), "{error}");
     // Fractions are not votes, and a column of other values has no labels.
     let error = refused("a.csv", "prob_a,prob_b,llm_a,llm_b,label\n1,0,0.5,0.5,7\n", "");
     assert!(!error.contains("votes=llm_") && !error.contains("holds one class"), "{error}");
@@ -192,6 +203,12 @@ fn csv_values_that_are_not_numbers_are_refused() {
     csv(
         "prob_a,prob_b\n1,0\n\"0,3\",0.7\n",
         &["row 2 (line 3), column prob_a: \"0,3\" is not a number: use a decimal point"],
+    );
+    csv(
+        "prob_a,prob_b b\n1,0\n1,\n",
+        &[
+            "row 2 (line 3), column prob_b b: no value: a number is needed; --where 'prob_b b!=' keeps the rows that have one",
+        ],
     );
     csv("prob_a,prob_b\n1,0\n\n\nx y,1\n", &["row 2 (line 5), column prob_a: \"x y\" is not a number"]);
     for end in ["\n", "\r\n"] {

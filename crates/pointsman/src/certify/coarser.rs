@@ -6,8 +6,10 @@
 //! compared.
 
 use crate::error::Result;
+use crate::evaluate::Difference;
+use crate::numeric::weighted::Z_95;
 use crate::partition::Partition;
-use crate::policy::Promise;
+use crate::policy::{Policy, Promise};
 use crate::router::Router;
 use crate::task::Task;
 
@@ -37,6 +39,9 @@ pub struct CoarserPartition {
     pub regret_bound: f64,
     /// The expected cost of new queries with it; `None` if the labels only bound it.
     pub promise: Option<Promise>,
+    /// That cost less the expected cost with the present cells. Both are judged by the same rows, so the standard error is that of the paired
+    /// difference, which is much smaller than those of the costs. `None` if the labels only bound one of them.
+    pub difference: Option<Difference>,
 }
 
 impl Router {
@@ -45,7 +50,8 @@ impl Router {
     /// # Errors
     /// As [`Router::certificate`].
     pub fn coarser_cells(&self, task: &Task, confidence: f64) -> Result<CoarserCells> {
-        let now = self.certificate(task, confidence)?.judge(&self.policy(task)?)?.certain;
+        let present = self.policy(task)?;
+        let now = self.certificate(task, confidence)?.judge(&present)?.certain;
         let candidates = [Partition::top_class(5), Partition::confidence(10), Partition::confidence(5)];
         let mut routers = Vec::new();
         for partition in candidates.into_iter().filter(|partition| partition != self.partition()) {
@@ -69,10 +75,25 @@ impl Router {
                     certain: judged.certain,
                     regret_bound: judged.regret_bound,
                     promise: policy.promise(),
+                    difference: difference(&policy, &present),
                 });
             }
         }
         partitions.sort_by(|a, b| b.certain.total_cmp(&a.certain).then(b.cells.cmp(&a.cells)));
         Ok(CoarserCells { partitions, tried, confidence: confidence_to_ask })
     }
+}
+
+/// The expected cost of a policy less that of another one on the same rows.
+fn difference(policy: &Policy, present: &Policy) -> Option<Difference> {
+    let found = policy.promised_difference(present)?;
+    let (estimate, error) = (found.estimate, found.standard_error);
+    let standard_error = Some(error).filter(|error| error.is_finite());
+    Some(Difference {
+        estimate,
+        standard_error,
+        interval: standard_error.map(|error| [estimate - Z_95 * error, estimate + Z_95 * error]),
+        identified: found.open.map(|ends| ends.map(|end| estimate + end)),
+        differing_rows: found.differing_rows,
+    })
 }

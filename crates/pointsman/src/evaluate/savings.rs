@@ -1,9 +1,11 @@
 //! Savings of a router over simple rules, on held-out rows.
 
+use std::cmp::Ordering;
+
 use super::taken_actions::TakenActions;
 use super::{Basis, FirstRouted, Parts, Quantiles, Replay, Thresholds, minus, part_before, spans};
 use crate::error::Result;
-use crate::numeric::weighted::weighted_mean;
+use crate::numeric::weighted::{Z_95, weighted_mean};
 use crate::policy::Policy;
 use crate::task::Limit;
 
@@ -48,6 +50,21 @@ impl Saving {
     #[must_use]
     pub fn rests_on_few_rows(&self) -> bool {
         self.differing_rows < MIN_DIFFERING_ROWS
+    }
+
+    /// Whether the router costs less (`Greater`) or more (`Less`) than the other rule: by the 95 % interval, widened by what labels leave
+    /// open. `None` if the sign is uncertain, or the rules differ on too few rows for an interval.
+    #[must_use]
+    pub fn certain_sign(&self) -> Option<Ordering> {
+        let error = Z_95 * self.standard_error.filter(|_| !self.rests_on_few_rows())?;
+        let [low, high] = self.identified.unwrap_or([self.estimate; 2]);
+        if high + error < 0.0 {
+            Some(Ordering::Less)
+        } else if low - error > 0.0 {
+            Some(Ordering::Greater)
+        } else {
+            None
+        }
     }
 
     /// The saving from the costs of each row. `open` is a further uncertainty of the other rule's mean cost; the last argument gives the part

@@ -44,6 +44,7 @@ struct CellSums {
     /// Of queries whose logged action the new task has: how many there are, the expected cost of that action, the difference of both costs
     /// and its square.
     compared: u64,
+    compared_changed: u64,
     before: f64,
     difference: f64,
     difference_squared: f64,
@@ -77,7 +78,7 @@ pub struct CellChange {
     pub changed: u64,
     /// The expected cost per query.
     pub expected_cost: f64,
-    /// The expected cost per query minus that of the logged actions; `None` if the task has none of them.
+    /// The expected cost per query minus that of the logged actions; `None` if the task has none of them, or none of those that change.
     pub difference: Option<f64>,
     /// The standard error of the difference over queries.
     pub difference_standard_error: Option<f64>,
@@ -92,7 +93,8 @@ pub struct WhatIfCost {
     pub expected: Option<f64>,
     /// The expected cost per query of the logged actions; `None` if the task lacks one of them, so that its cost is unknown.
     pub before: Option<f64>,
-    /// The mean difference of both on the queries whose logged action the task has: negative if the other policy is cheaper.
+    /// The mean difference of both on the queries whose logged action the task has: negative if the other policy is cheaper. `None` if decisions
+    /// change and the task has the logged action of none of these.
     pub difference: Option<f64>,
     /// The standard error of the difference over queries; the error of the estimates comes on top.
     pub difference_standard_error: Option<f64>,
@@ -129,6 +131,7 @@ impl CellSums {
         if let Some(before) = before {
             let difference = after - before;
             self.compared += 1;
+            self.compared_changed += u64::from(changed);
             self.before += before;
             self.difference += difference;
             self.difference_squared += difference * difference;
@@ -141,6 +144,7 @@ impl CellSums {
             changed: self.changed + other.changed,
             after: self.after + other.after,
             compared: self.compared + other.compared,
+            compared_changed: self.compared_changed + other.compared_changed,
             before: self.before + other.before,
             difference: self.difference + other.difference,
             difference_squared: self.difference_squared + other.difference_squared,
@@ -157,9 +161,15 @@ impl CellSums {
         (self.compared > 0).then(|| sum / self.compared as f64)
     }
 
+    /// The mean difference over the queries that were compared; `None` if decisions change and none of these was compared, so that nothing is
+    /// known of what the change costs.
+    fn mean_difference(&self) -> Option<f64> {
+        self.per_compared(self.difference).filter(|_| self.changed == 0 || self.compared_changed > 0)
+    }
+
     fn standard_error(&self) -> Option<f64> {
         let n = self.compared as f64;
-        let mean = self.per_compared(self.difference).filter(|_| self.compared > 1)?;
+        let mean = self.mean_difference().filter(|_| self.compared > 1)?;
         Some(((self.difference_squared / n - mean * mean).max(0.0) / (n - 1.0)).sqrt())
     }
 }
@@ -224,7 +234,7 @@ impl WhatIf {
                 decisions: sums.decisions,
                 changed: sums.changed,
                 expected_cost: sums.expected()?,
-                difference: sums.per_compared(sums.difference),
+                difference: sums.mean_difference(),
                 difference_standard_error: sums.standard_error(),
             })
         };
@@ -237,7 +247,7 @@ impl WhatIf {
             cost: WhatIfCost {
                 expected: all.expected(),
                 before: all.per_compared(all.before).filter(|_| all.compared == all.decisions),
-                difference: all.per_compared(all.difference),
+                difference: all.mean_difference(),
                 difference_standard_error: all.standard_error(),
                 not_compared: all.decisions - all.compared,
             },

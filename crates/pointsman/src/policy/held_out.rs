@@ -12,7 +12,7 @@ use super::folds::{FOLDS, RowFolds};
 use super::out_of_bag::folds_of_rows;
 use super::{Calibration, Policy};
 use crate::estimate::{Decomposition, GroupLosses, Imputation, LabelLosses, LossTable, Valuation};
-use crate::router::label_free;
+use crate::router::{Router, label_free};
 use crate::table::simplex::dot;
 use crate::task::Estimator;
 use crate::task::Task;
@@ -247,34 +247,41 @@ impl Policy {
         if let Some(found) = estimates.without_groups.get() {
             return found;
         }
-        let Some(mut valuation) = self.valuation() else { return &[] };
+        let found = self.held_out_without(self.jackknife_groups());
+        estimates.without_groups.get_or_init(|| found)
+    }
+
+    /// The rows of each jackknife group; none for very many rows.
+    pub(super) fn jackknife_groups(&self) -> Vec<Vec<u32>> {
+        let Some(table) = self.router().map(Router::rows) else { return Vec::new() };
+        if !(JACKKNIFE_GROUPS..=MAX_JACKKNIFE_ROWS).contains(&table.rows()) {
+            return Vec::new();
+        }
+        let order = label_free::order_of_table(table, JACKKNIFE_SEED);
+        let group = |first: usize| order.iter().copied().skip(first).step_by(JACKKNIFE_GROUPS).collect();
+        (0..JACKKNIFE_GROUPS).map(group).collect()
+    }
+
+    /// The held-out rows with each of some groups deleted in turn; see [`held_out_without_groups`](Self::held_out_without_groups).
+    pub(super) fn held_out_without(&self, groups: Vec<Vec<u32>>) -> Vec<HeldOut> {
+        let Some(mut valuation) = self.valuation().filter(|_| !groups.is_empty()) else { return Vec::new() };
         if valuation.estimator != Estimator::Plugin {
             valuation.estimator = Estimator::Shrink;
         }
-        let rows = valuation.router.rows().rows();
-        let found = if (JACKKNIFE_GROUPS..=MAX_JACKKNIFE_ROWS).contains(&rows) {
-            let (order, losses) =
-                (label_free::order_of_table(valuation.router.rows(), JACKKNIFE_SEED), label_losses(valuation));
-            let group =
-                |first: usize| order.iter().copied().skip(first).step_by(JACKKNIFE_GROUPS).collect::<Vec<u32>>();
-            let groups = (0..JACKKNIFE_GROUPS).map(group);
-            // Folds are the same whatever group is deleted.
-            match &estimates.leaves {
-                Some(leaves) => {
-                    let folds = folds_of_rows(valuation.router);
-                    let without =
-                        |deleted: Vec<u32>| leaves.held_out(valuation, &folds, &losses, &deleted, MAX_JACKKNIFE_TREES);
-                    groups.map(without).collect()
-                }
-                None => {
-                    let folds = RowFolds::new(valuation.router);
-                    groups.map(|deleted| HeldOut::in_folds(valuation, &folds, false, &losses, &deleted)).collect()
-                }
+        let (losses, groups) = (label_losses(valuation), groups.into_iter());
+        // Folds are the same whatever group is deleted.
+        match &self.estimates.leaves {
+            Some(leaves) => {
+                let folds = folds_of_rows(valuation.router);
+                let without =
+                    |deleted: Vec<u32>| leaves.held_out(valuation, &folds, &losses, &deleted, MAX_JACKKNIFE_TREES);
+                groups.map(without).collect()
             }
-        } else {
-            Vec::new()
-        };
-        estimates.without_groups.get_or_init(|| found)
+            None => {
+                let folds = RowFolds::new(valuation.router);
+                groups.map(|deleted| HeldOut::in_folds(valuation, &folds, false, &losses, &deleted)).collect()
+            }
+        }
     }
 
     /// All held-out rows as units of traffic at a task's prices; `None` if there are none.

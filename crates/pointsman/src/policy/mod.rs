@@ -8,6 +8,7 @@ mod cutoff;
 mod decide;
 mod decision;
 mod decisions;
+mod difference;
 mod flips;
 mod folds;
 mod held_out;

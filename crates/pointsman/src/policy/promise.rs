@@ -90,10 +90,10 @@ impl Judged {
 
 /// The cost of an action on a row: by the row's labels, as expected by the estimates that decide it, and the width of the bounds on that.
 #[derive(Debug, Clone, Copy, Default)]
-struct RowCosts {
-    cost: f64,
+pub(super) struct RowCosts {
+    pub(super) cost: f64,
     expected: f64,
-    slack: f64,
+    pub(super) slack: f64,
 }
 
 impl RowCosts {
@@ -117,19 +117,19 @@ pub(super) struct CostOfRow {
 
 /// A held-out row of one source.
 #[derive(Debug, Clone)]
-struct JudgedRow {
+pub(super) struct JudgedRow {
     source: u32,
-    row: u32,
-    weight: f64,
+    pub(super) row: u32,
+    pub(super) weight: f64,
     /// Of the policy's action, and of each action.
-    taken: RowCosts,
+    pub(super) taken: RowCosts,
     always: Vec<RowCosts>,
     loss: f64,
     /// One if its costs are known, zero if they are only bounded.
     known: f64,
     /// The part of it that is routed to a Bayes-optimal oracle, and its irreducible loss.
-    routed: f64,
-    irreducible: f64,
+    pub(super) routed: f64,
+    pub(super) irreducible: f64,
 }
 
 impl JudgedRow {
@@ -332,7 +332,7 @@ impl Policy {
     /// A row with one label has the mean irreducible loss of the n rows with several labels in its group, so the labels of each of these count
     /// for 1/n of every such row that is routed as well. Taking these rows as independent would understate the error, the more so the fewer
     /// rows have several labels.
-    fn imputation_influence(&self, rows: &[JudgedRow], factor: Factors<'_>) -> Vec<f64> {
+    pub(super) fn imputation_influence(&self, rows: &[JudgedRow], factor: Factors<'_>) -> Vec<f64> {
         let held_out = self.held_out();
         let Some(imputation) = &held_out.imputation else { return vec![0.0; rows.len()] };
         let mut groups = vec![GroupWeights::default(); imputation.groups()];
@@ -389,7 +389,7 @@ impl Policy {
     }
 
     /// Decides held-out parts and evaluates them by their labels, for each group of sources.
-    fn judge(
+    pub(super) fn judge(
         &self,
         held_out: &HeldOut,
         parts: &[usize],
@@ -408,7 +408,12 @@ impl Policy {
     }
 
     /// The rows of held-out parts by source, each with its mean over the decisions on it.
-    fn judged_rows(&self, held_out: &HeldOut, parts: &[usize], within: Option<Within<'_>>) -> Vec<JudgedRow> {
+    pub(super) fn judged_rows(
+        &self,
+        held_out: &HeldOut,
+        parts: &[usize],
+        within: Option<Within<'_>>,
+    ) -> Vec<JudgedRow> {
         let actions = self.actions();
         let (actions_of_parts, routed_means) = self.decided(held_out, parts, within);
         let mut decided: Vec<JudgedRow> = Vec::new();

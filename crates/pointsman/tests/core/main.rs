@@ -8,6 +8,7 @@ mod available;
 mod caps;
 mod cells;
 mod certificates;
+mod coarser_cells;
 mod comparable_cells;
 mod cost_matrices;
 mod decisions;

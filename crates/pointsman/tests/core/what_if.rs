@@ -104,3 +104,25 @@ fn nothing_logged_gives_no_costs() {
     assert_eq!((summary.decisions, summary.cost.expected, summary.cost.difference), (0, None, None));
     assert!(summary.matrix.is_empty() && summary.cells.is_empty());
 }
+
+/// Where every decision that changes is left out of the difference, the others say nothing about it.
+#[test]
+fn difference_is_unknown_if_no_changed_decision_is_compared() {
+    let (table, queries) = (world(1_000, 3), world(300, 4));
+    let policy = Router::calibrate(&table, &Partition::top_class(5)).unwrap().policy(&task(0.02)).unwrap();
+    let decisions = policy.decide_batch(&queries).unwrap();
+    // What is abstained from now was sent to a route that the task does not have.
+    let logged = ["predict", "route:people"].map(str::to_owned);
+    let before: Vec<Option<usize>> =
+        codes(&policy, &queries).into_iter().map(|code| Some(usize::from(code != Some(0)))).collect();
+    let mut what_if = WhatIf::new(&policy);
+    what_if.add(&policy, &decisions, &logged, &before);
+    let summary = what_if.summary(&policy);
+    let routed = before.iter().filter(|code| **code == Some(1)).count() as u64;
+    assert!(routed > 0 && routed < queries.rows() as u64, "{routed}");
+    assert_eq!((summary.changed, summary.cost.not_compared), (routed, routed));
+    assert_eq!((summary.cost.difference, summary.cost.difference_standard_error), (None, None));
+    for cell in &summary.cells {
+        assert_eq!(cell.difference.is_none(), cell.changed > 0, "{cell:?}");
+    }
+}

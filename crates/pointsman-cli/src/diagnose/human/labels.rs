@@ -136,11 +136,21 @@ fn print_sensitivity(out: &mut impl Write, diagnosis: &Diagnosis) -> io::Result<
         text += &match sensitivity.cells.len() {
             0 if diagnosis.task.routes.is_empty() && diagnosis.task.abstain.is_none() => ".".to_owned(),
             0 => ", and no cell's action would change.".to_owned(),
-            n => format!(
-                ", and the action of {} of the partition {} would change:",
-                counted(n, "cell", "cells"),
-                sensitivity.partition
-            ),
+            n => {
+                let own = diagnosis.chosen.as_ref().unwrap_or(&diagnosis.partition);
+                let why = match *own == sensitivity.partition {
+                    true => String::new(),
+                    false => format!(
+                        ", whose cells this check takes because those of {} are learned from the labels in question,",
+                        diagnosis.partition
+                    ),
+                };
+                format!(
+                    ", and the action of {} of the partition {}{why} would change:",
+                    counted(n, "cell", "cells"),
+                    sensitivity.partition
+                )
+            }
         };
     }
     paragraph(&mut *out, 2, &text)?;
