@@ -180,7 +180,15 @@ impl<'a> Row<'a> {
 
 impl RowValues for Row<'_> {
     fn reals(&self, group: &ColumnGroup, out: &mut Vec<f64>) -> Result<()> {
-        self.numbers(group, number::real_from_text, out)
+        for (key, &field) in group.fields().iter().enumerate() {
+            let value = &self.record[field];
+            out.push(number::real_from_text(value).map_err(|why| {
+                let column = group.column(self.at.row, Some(key));
+                let why = why + &ColumnGroup::without_such_rows(&column, value);
+                self.at.value(column, why)
+            })?);
+        }
+        Ok(())
     }
 
     fn features(&self, group: &ColumnGroup, out: &mut Vec<f64>) -> Result<()> {

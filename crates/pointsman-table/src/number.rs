@@ -57,11 +57,17 @@ pub(crate) fn feature_from_text(bytes: &[u8]) -> Parsed<f64> {
     })
 }
 
+/// Words for a missing value.
+const MISSING: [&str; 11] = ["na", "n/a", "#n/a", "null", "nil", "none", "missing", "unknown", "undefined", "-", "?"];
+
+/// Whether a word stands for a missing value.
+pub(crate) fn is_missing(word: &str) -> bool {
+    MISSING.contains(&word.trim().to_lowercase().as_str())
+}
+
 /// The message on a word in place of a feature: it is a category or, if it says so, a missing value, for which `remedy` says what to write.
 pub(crate) fn not_a_feature(reason: &str, word: &str, remedy: &str) -> String {
-    const MISSING: [&str; 11] =
-        ["na", "n/a", "#n/a", "null", "nil", "none", "missing", "unknown", "undefined", "-", "?"];
-    match MISSING.contains(&word.trim().to_lowercase().as_str()) {
+    match is_missing(word) {
         true => format!("{reason}: if the value is missing, {remedy}"),
         false => format!(
             "{reason}: features are numbers; give a category as one column per value, 1 on rows that have the value and 0 on others; if the \

@@ -91,20 +91,22 @@ fn print_adding(out: &mut impl Write, listed: &ListedItems, args: &PlanArgs) -> 
             let [_, router] = routers_with_more_labels(listed, args);
             let order = format!(
                 "If you also buy labels on items that the router has, use those first: the command below their list writes {router}. \
-                 Otherwise replace {router} by {own} here. When"
+                 Otherwise replace {router} by {own} here. "
             );
             (router.clone(), router_after(&router), order)
         }
-        false => (own, router_after(&args.router.display().to_string()), "When".to_owned()),
+        false => (own, router_after(&args.router.display().to_string()), String::new()),
     };
     let command = format!("pointsman calibrate {table}{reading} --add-to {router} -o {output}");
     // Without annotations no such flags could be given to the plan.
     let flags = match &args.votes.annotations {
         Some(_) => "",
-        None => ", with the flags that earlier labels were read with, such as --without NAME or --ignore-label LABEL",
+        None => {
+            " If earlier labels were read with flags such as --without NAME or --ignore-label LABEL, add these flags."
+        }
     };
     let remark = format!(
-        "{order} these labels, and no earlier ones, are in {file}, add the items to those of the router{flags}:"
+        "{order}When the items are labelled, write the new labels, without earlier ones, to {file}. Then add the items to the router.{flags}"
     );
     next_step(out, &remark, &[command])
 }
@@ -141,6 +143,7 @@ fn flags_of_labels(args: &PlanArgs, file: &str) -> String {
         annotations: Some(PathBuf::from(file)),
         strict: false,
         first_labels: None,
+        min_labels: None,
         without: args.votes.without.clone(),
         ignored_labels: args.votes.ignored_labels.clone(),
         keep_label: args.votes.keep_label,

@@ -10,7 +10,7 @@ mod messages;
 
 use self::finder::Finder;
 use crate::error::{Result, listed, shown};
-use crate::number::NO_ANSWER;
+use crate::number::{NO_ANSWER, is_missing};
 use crate::options::{Need, ReadOptions, Role, SEPARATORS};
 
 /// The shape of the values of a column.
@@ -140,6 +140,18 @@ impl ColumnGroup {
             // Arrays have no missing values that a filter finds.
             _ if self.arrays => NO_ANSWER.to_owned(),
             Location::List(_) | Location::Keyed(_) | Location::ClassName(_) => no_answer(&self.name, ""),
+        }
+    }
+
+    /// The filter that leaves out rows in which a value of a column is missing, to end a message; empty for other values.
+    pub(crate) fn without_such_rows(column: &str, bytes: &[u8]) -> String {
+        let word = String::from_utf8_lossy(bytes);
+        match word.trim().is_empty() || is_missing(&word) {
+            true => {
+                let flag = messages::where_flag(&format!("{column}!={}", word.trim()));
+                format!("; to leave such rows out, add {flag}")
+            }
+            false => String::new(),
         }
     }
 
