@@ -163,6 +163,7 @@ pub(crate) fn reading(args: &TableArgs, votes: Option<&VotesArgs>) -> String {
     if let Some(votes) = votes {
         votes.annotations.iter().for_each(|path| push("annotations", &path.display().to_string()));
         votes.first_labels.iter().for_each(|first| push("first-labels", &first.to_string()));
+        votes.min_labels.iter().for_each(|least| push("min-labels", &least.to_string()));
         votes.without.iter().for_each(|name| push("without", name));
         votes.ignored_labels.iter().for_each(|label| push("ignore-label", label));
         votes.keep_label.iter().for_each(|keep| push("keep-label", &keep.to_string()));

@@ -76,6 +76,7 @@ pub(crate) fn read_options(args: &TableArgs, votes: Option<&VotesArgs>, need: Ne
         columns: Columns::joined(&args.columns)?,
         annotations: votes.and_then(|votes| votes.annotations.clone()),
         first_labels: votes.and_then(|votes| votes.first_labels),
+        min_labels: votes.and_then(|votes| votes.min_labels),
         without: votes.map(|votes| votes.without.clone()).unwrap_or_default(),
         ignored_labels: votes.map(|votes| votes.ignored_labels.clone()).unwrap_or_default(),
         keep_label: votes.and_then(|votes| votes.keep_label),

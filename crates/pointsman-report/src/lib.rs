@@ -14,7 +14,10 @@ mod reliability;
 mod report;
 mod words;
 
-pub use diagnosis::{DiagnosisReport, annotators_answer, calibration_answer, diagnosis_html, sparse_cells};
+pub use diagnosis::{
+    CONFIDENCE_THRESHOLD, DiagnosisReport, annotators_answer, calibration_answer, diagnosis_html, kind_of_cells,
+    sparse_cells,
+};
 pub use figures::{FIGURES, Figure};
 pub use page::html;
 pub use reliability::reliability;

@@ -171,10 +171,7 @@ impl<'a> Row<'a> {
         for (key, &field) in group.fields().iter().enumerate() {
             match read(&self.record[field]) {
                 Ok(value) => out.push(value),
-                Err(why) => {
-                    let why = group.missing_number(self.at.row, Some(key), why);
-                    return Err(self.at.value(group.column(self.at.row, Some(key)), why));
-                }
+                Err(why) => return Err(self.at.value(group.column(self.at.row, Some(key)), why)),
             }
         }
         Ok(())
@@ -183,7 +180,14 @@ impl<'a> Row<'a> {
 
 impl RowValues for Row<'_> {
     fn reals(&self, group: &ColumnGroup, out: &mut Vec<f64>) -> Result<()> {
-        self.numbers(group, number::real_from_text, out)
+        for (key, &field) in group.fields().iter().enumerate() {
+            let value = &self.record[field];
+            out.push(number::real_from_text(value).map_err(|why| {
+                let why = group.missing_number(self.at.row, Some(key), &String::from_utf8_lossy(value), why);
+                self.at.value(group.column(self.at.row, Some(key)), why)
+            })?);
+        }
+        Ok(())
     }
 
     fn features(&self, group: &ColumnGroup, out: &mut Vec<f64>) -> Result<()> {

@@ -47,6 +47,7 @@ pub(crate) fn moment(cell: &Cell<'_>) -> Parsed<i128> {
     match cell {
         Cell::Int(number) => Ok(i128::from(*number) * 1_000_000),
         Cell::Real(number) if number.is_finite() => Ok((number * MICRO) as i128),
+        Cell::Text(text) if text.trim().is_empty() => Err(format!("no date: {WRITE}, in every row; {INSTEAD}")),
         Cell::Text(text) => match text.trim().parse::<f64>() {
             Ok(number) if number.is_finite() => Ok((number * MICRO) as i128),
             _ => iso(text.trim()).ok_or_else(|| format!("{} is not a date: {WRITE}; {INSTEAD}", shown(text))),

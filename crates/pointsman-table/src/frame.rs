@@ -106,6 +106,9 @@ pub struct Joined {
     /// How many labels were left out because another label of the same annotator on the same item was kept:
     /// [`ReadOptions::keep_label`](crate::ReadOptions::keep_label).
     pub superseded: usize,
+    /// How many rows were dropped because they have fewer labels than asked for:
+    /// [`ReadOptions::min_labels`](crate::ReadOptions::min_labels).
+    pub rows_with_few_labels: usize,
     /// Ids of [`Self::not_in_table`] that differ from an id of [`Self::not_annotated`] in capitals or surrounding spaces only, and that id.
     pub differ_in_capitals: Option<MatchedLabels>,
     /// Rows of the annotations that repeat an earlier one, and count once.

@@ -28,21 +28,15 @@ pub(crate) fn count_from_integer(value: i128) -> Parsed<u32> {
     })
 }
 
-/// The messages about a missing number: in text, and in a format with nulls.
-const NO_NUMBER: &str = "no value: a number is needed";
+/// The message about a missing number in a format with nulls.
 pub(crate) const NULL_NUMBER: &str = "null: a number is needed";
-
-/// Whether a message is about a missing number.
-pub(crate) fn is_missing_number(reason: &str) -> bool {
-    [NO_NUMBER, NULL_NUMBER].contains(&reason)
-}
 
 /// A number from text.
 pub(crate) fn real_from_text(bytes: &[u8]) -> Parsed<f64> {
     let text = text(bytes)?.trim();
     text.parse().map_err(|_| {
         if text.is_empty() {
-            NO_NUMBER.to_owned()
+            "no value: a number is needed".to_owned()
         } else if text.contains(',') && text.replacen(',', ".", 1).parse::<f64>().is_ok() {
             format!("{} is not a number: use a decimal point", shown(text))
         } else {
@@ -66,11 +60,17 @@ pub(crate) fn feature_from_text(bytes: &[u8]) -> Parsed<f64> {
     })
 }
 
+/// Words for a missing value.
+const MISSING: [&str; 11] = ["na", "n/a", "#n/a", "null", "nil", "none", "missing", "unknown", "undefined", "-", "?"];
+
+/// Whether a word stands for a missing value.
+pub(crate) fn is_missing(word: &str) -> bool {
+    MISSING.contains(&word.trim().to_lowercase().as_str())
+}
+
 /// The message on a word in place of a feature: it is a category or, if it says so, a missing value, for which `remedy` says what to write.
 pub(crate) fn not_a_feature(reason: &str, word: &str, remedy: &str) -> String {
-    const MISSING: [&str; 11] =
-        ["na", "n/a", "#n/a", "null", "nil", "none", "missing", "unknown", "undefined", "-", "?"];
-    match MISSING.contains(&word.trim().to_lowercase().as_str()) {
+    match is_missing(word) {
         true => format!("{reason}: if the value is missing, {remedy}"),
         false => format!(
             "{reason}: features are numbers; give a category as one column per value, 1 on rows that have the value and 0 on others; if the \

@@ -49,6 +49,9 @@ pub(crate) struct VotesArgs {
     /// annotators agreed
     #[arg(long, value_name = "K", value_parser = first_labels)]
     pub(crate) first_labels: Option<NonZeroU32>,
+    /// Leave out rows with fewer than K labels, counted after --first-labels, --without and the like
+    #[arg(long, value_name = "K", value_parser = first_labels, requires = "annotations")]
+    pub(crate) min_labels: Option<NonZeroU32>,
     /// Leave out every label of this annotator; may be given several times. Rows that nobody else labelled are left out too
     #[arg(long, value_name = "NAME", requires = "annotations")]
     pub(crate) without: Vec<String>,

@@ -119,6 +119,7 @@ pub(super) fn query_count(text: &str) -> Result<f64, String> {
 pub(super) fn label_count(text: &str) -> Result<usize, String> {
     let count = query_count(text).ok().filter(|count| count.fract() == 0.0 && *count < 1e15);
     match count.filter(|_| !text.contains(['e', 'E'])) {
+        Some(0.0) => Err("0 labels change nothing: give 1 or more, or leave the limit out".to_owned()),
         Some(count) => Ok(count as usize),
         None => Err(format!("{text} is not a whole number of labels: write 5000, 5,000 or 5k")),
     }
@@ -287,6 +288,7 @@ mod tests {
         for (text, count) in [("5000", 5000), ("5,000", 5000), ("5_000", 5000), ("5k", 5000), ("1.5k", 1500)] {
             assert_eq!(label_count(text), Ok(count), "{text}");
         }
+        assert!(label_count("0").unwrap_err().contains("give 1 or more"));
         for text in ["5e2", "5,00", "2.5", "-1", "", "many"] {
             let why = format!("{text} is not a whole number of labels: write 5000, 5,000 or 5k");
             assert_eq!(label_count(text), Err(why), "{text}");

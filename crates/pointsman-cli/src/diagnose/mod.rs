@@ -67,11 +67,11 @@ fn next_step(args: &DiagnoseArgs, diagnosis: &Diagnosis) -> Option<NextStep> {
     let has_choice = !(diagnosis.task.routes.is_empty() && diagnosis.task.abstain.is_none());
     let flagged = diagnosis.flagged_annotators.as_ref().filter(|_| args.votes.annotations.is_some());
     // The number of labels must not depend on the labels.
-    let first_labels = diagnosis.stopping.filter(Stopping::is_suspicious).and_then(|stopping| stopping.first_labels());
-    let first_labels = first_labels.and_then(|k| NonZeroU32::new(u32::try_from(k).ok()?));
-    let first_labels = first_labels.filter(|_| args.votes.annotations.is_some() && args.votes.first_labels.is_none());
-    let votes = VotesArgs { first_labels: first_labels.or(args.votes.first_labels), ..args.votes.clone() };
-    let corrected = flags::reading(&args.reading, Some(&votes));
+    let with_equal_numbers = diagnosis.stopping.filter(Stopping::is_suspicious).and_then(|found| {
+        let votes = with_equal_numbers(&args.votes, &found)?;
+        Some((votes.min_labels > args.votes.min_labels, flags::reading(&args.reading, Some(&votes))))
+    });
+    let corrected = with_equal_numbers.as_ref().map_or(&reading, |(_, corrected)| corrected);
     let again = flagged.map(|flagged| {
         let flag = |name: &String| format!(" --without {}", shell_quoted_text(name));
         let without: String = flagged.annotators.iter().map(flag).collect();
@@ -107,8 +107,12 @@ fn next_step(args: &DiagnoseArgs, diagnosis: &Diagnosis) -> Option<NextStep> {
             remark: format!("To try it all the same, learn a router and see what it does{for_plans}:"),
             commands: learn_and_show(),
         }),
-        Advice::MendLabels if first_labels.is_some() => Some(NextStep {
-            remark: "Next, look again with the first labels of every item only:".to_owned(),
+        Advice::MendLabels => with_equal_numbers.as_ref().map(|(leaves_out, corrected)| NextStep {
+            remark: match leaves_out {
+                true => "Next, look again with the first labels of every item only, without the items that have fewer:"
+                    .to_owned(),
+                false => "Next, look again with the first labels of every item only:".to_owned(),
+            },
             commands: vec![format!("pointsman diagnose {table}{corrected}{task}")],
         }),
         _ => None,
@@ -121,6 +125,18 @@ fn next_step(args: &DiagnoseArgs, diagnosis: &Diagnosis) -> Option<NextStep> {
             commands: vec![again],
         }),
     }
+}
+
+/// The options that keep equally many labels of every item, so that their number does not depend on what they say: as many as the item with
+/// the fewest has or, without the items that have one label, two. `None` if labels have no order, or if the options do so already.
+fn with_equal_numbers(votes: &VotesArgs, found: &Stopping) -> Option<VotesArgs> {
+    votes.annotations.as_ref()?;
+    let k = found.first_labels().unwrap_or(2);
+    let kept = NonZeroU32::new(u32::try_from(k).ok()?);
+    let first_labels = votes.first_labels.or(kept);
+    let min_labels = if found.labels[0] < k { votes.min_labels.max(kept) } else { votes.min_labels };
+    let is_new = first_labels != votes.first_labels || min_labels != votes.min_labels;
+    is_new.then(|| VotesArgs { first_labels, min_labels, ..votes.clone() })
 }
 
 /// A router of one half, and the other half to evaluate it on.

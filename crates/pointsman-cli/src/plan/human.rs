@@ -65,6 +65,7 @@ pub(super) fn print(
         paragraph(&mut *out, 2, &certainty_in_words(found, coarser, unit, args, buying))?;
         writeln!(out)?;
     }
+    paragraph(&mut *out, 2, table_heading(found, buying))?;
     print_cells(out, router, found, buying)?;
     writeln!(out)?;
     print_legend(out, found, unit, buying)?;
@@ -86,6 +87,16 @@ pub(super) fn bias_of_worth(task: &Task, router: &Router) -> Option<&'static str
     )
 }
 
+/// What the numbers of labels in the table are: not those to buy, which have a column of their own.
+fn table_heading(found: &Plan, buying: Buying<'_>) -> &'static str {
+    match buying.purchase(found) {
+        Some(bought) if !bought.offers.is_empty() => {
+            "Labels that would make each cell certain or are expected to show its better action, and those to buy:"
+        }
+        _ => "Labels that would make each cell certain or are expected to show its better action:",
+    }
+}
+
 fn print_cells(out: &mut impl Write, router: &Router, found: &Plan, buying: Buying<'_>) -> io::Result<()> {
     let digits = |value: fn(&CellPlan) -> f64| decimals(found.cells.iter().map(value)).min(4);
     let (worth, at_stake) = (digits(|plan| plan.worth), digits(|plan| plan.at_stake));
@@ -93,6 +104,8 @@ fn print_cells(out: &mut impl Write, router: &Router, found: &Plan, buying: Buyi
     let mut grid = Grid::new().number("cell").text("name").number("share").text("action").text("rival");
     grid = grid.numbers(["margin over rival", "worth", "± s.e.", "at stake"]);
     grid = grid.numbers(["labels per item", "more items"]).number("labels").text("then");
+    let bought = buying.purchase(found).map(|bought| bought.offers).filter(|offers| !offers.is_empty());
+    grid = grid.numbers(bought.as_ref().map(|_| "to buy"));
     for plan in ranked(found, buying) {
         let offer = buying.asked(plan);
         let [more_labels, more_items] = match &offer {
@@ -100,7 +113,7 @@ fn print_cells(out: &mut impl Write, router: &Router, found: &Plan, buying: Buyi
             None => [None, None],
         };
         let about = |more: Option<usize>| more.map_or("–".to_owned(), |more| format!("+{}", count(more)));
-        grid.row([
+        let row = [
             (plan.cell.to_string(), DIM),
             (router.cells().name(plan.cell, router.classes()), PLAIN),
             (percent(plan.share), PLAIN),
@@ -121,7 +134,11 @@ fn print_cells(out: &mut impl Write, router: &Router, found: &Plan, buying: Buyi
                 Some(_) => ("not certain".to_owned(), PLAIN),
                 None => ("out of reach".to_owned(), DIM),
             },
-        ]);
+        ];
+        let of_cell =
+            |offers: &Vec<Offer>| offers.iter().find(|offer| offer.cell == plan.cell).map(|offer| offer.labels);
+        let to_buy = bought.as_ref().map(|offers| (of_cell(offers).map_or("–".to_owned(), count), BOLD));
+        grid.row(row.into_iter().chain(to_buy));
     }
     grid.write(out)
 }
@@ -156,6 +173,9 @@ fn print_legend(out: &mut impl Write, found: &Plan, unit: &str, buying: Buying<'
     line("labels", "labels in all, by the cheaper of the two ways")?;
     if found.cells.iter().any(|plan| buying.determines(plan)) {
         line("certain", "with these labels, in three of four cases")?;
+    }
+    if buying.purchase(found).is_some_and(|bought| !bought.offers.is_empty()) {
+        line("to buy", "labels of the purchase above: more would cost more than they save, or exceed the limit")?;
     }
     let has_dash = |plan: &CellPlan| match buying.asked(plan) {
         Some(offer) => offer.more_labels.is_none() || offer.more_items.is_none(),
@@ -214,7 +234,9 @@ fn advice_to_begin(found: &Plan, first: &FirstStep, unit: &str, args: &PlanArgs,
     );
     let begin = match first.is_distinct() {
         true => format!("Begin with {cells}: about {labels}, worth {worth}."),
-        false => format!("A first step, if you buy them anyway: about {labels} in {cells}, worth {worth}."),
+        false => format!(
+            "No labels are certain to save anything here. Begin with {cells}, if you buy them anyway: about {labels}, worth {worth}."
+        ),
     };
     let pays_after = |price: f64| 1000.0 * price_of_labels(first.labels, price) / first.worth;
     let pays = match args.label_price.map(pays_after) {
@@ -277,13 +299,17 @@ pub(super) fn unpriced_in_words(args: &PlanArgs) -> &'static str {
 
 /// The advice if labels are expected to save nothing.
 fn advice_without_worth(found: &Plan, unit: &str, args: &PlanArgs, buying: Buying<'_>) -> String {
-    let which = match limit_in_words(unit, args, buying) {
-        Some(most) => format!("Within {most} no labels"),
-        None => "No labels".to_owned(),
-    };
+    let within = limit_in_words(unit, args, buying).map_or(String::new(), |most| format!("within {most} "));
     let kind = args.only.map_or(String::new(), |only| format!(" of --only {}", only.name()));
     let unless = if buying.determining(found).is_empty() { "" } else { ", unless for certainty" };
-    format!("{which}{kind} are expected to change an action: not worth it{unless}.")
+    // Some may be expected to save a little that does not count.
+    let is_expected_to_save = found.cells.iter().any(|plan| buying.asked(plan).is_some_and(|offer| offer.worth > 0.0));
+    match is_expected_to_save {
+        true => format!(
+            "Not worth it: {within}no labels{kind} are worth their price{unless}. What they are expected to save is next to nothing."
+        ),
+        false => format!("Not worth it: {within}no labels{kind} are expected to change an action{unless}."),
+    }
 }
 
 /// The limit on the labels to buy, as in "200 cost units (500 labels)"; `None` without a limit.
@@ -358,7 +384,7 @@ fn advice_on_purchase(
         saving_in_words(bought.saving, bought.saving_error),
         distinction_in_words(bought.saving, bought.saving_error, bought.cost),
         pool_in_words(found.pool_for(&bought.offers)),
-        fewer_in_words(found, bought, buying),
+        limit_ends_in_words(found, bought, buying),
         uncertain_in_words(found, &bought.cells, buying),
         annotators_in_words(&ways, args)
     )
@@ -396,22 +422,14 @@ fn annotators_in_words(ways: &[Way], args: &PlanArgs) -> String {
     }
 }
 
-/// Why a purchase has fewer labels than are worth buying, or than the table lists for its cells; empty if it has not.
-fn fewer_in_words(found: &Plan, bought: &Purchase, buying: Buying<'_>) -> String {
+/// That a limit leaves out labels that are worth buying; empty if it does not.
+fn limit_ends_in_words(found: &Plan, bought: &Purchase, buying: Buying<'_>) -> String {
     let unlimited = buying.purchase_without_limit(found).labels;
-    if buying.most_labels().is_some() && unlimited > bought.labels {
-        let labels = counted(unlimited, "label", "labels");
-        return format!(" The limit ends here: without it {labels} would be worth buying.");
+    if buying.most_labels().is_none() || unlimited <= bought.labels {
+        return String::new();
     }
-    let listed = found.asked_of(|offer| buying.can_be_bought(offer));
-    let is_fewer = |offer: &Offer| listed.iter().any(|all| all.cell == offer.cell && offer.labels < all.labels);
-    match bought.offers.iter().any(is_fewer) {
-        true => {
-            " Where the table below lists more labels for a cell, buy only these: each further label costs more than it is expected to save."
-                .to_owned()
-        }
-        false => String::new(),
-    }
+    let labels = counted(unlimited, "label", "labels");
+    format!(" The limit ends here: without it {labels} would be worth buying.")
 }
 
 /// A number of queries, rounded up to two digits, since it is a forecast.

@@ -101,10 +101,12 @@ fn print_adding(out: &mut impl Write, listed: &ListedItems, args: &PlanArgs) -> 
     // Without annotations no such flags could be given to the plan.
     let flags = match &args.votes.annotations {
         Some(_) => "",
-        None => ", with the flags that earlier labels were read with, such as --without NAME or --ignore-label LABEL",
+        None => {
+            " If earlier labels were read with flags such as --without NAME or --ignore-label LABEL, add these flags."
+        }
     };
     let remark = format!(
-        "When these labels, and no earlier ones, are in {file}, add the items to those of the router{flags}.{also}"
+        "When the items are labelled, write the new labels, without earlier ones, to {file}. Then add the items to the router.{flags}{also}"
     );
     next_step(out, &remark, &[command])
 }
@@ -141,6 +143,7 @@ fn flags_of_labels(args: &PlanArgs, file: &str) -> String {
         annotations: Some(PathBuf::from(file)),
         strict: false,
         first_labels: None,
+        min_labels: None,
         without: args.votes.without.clone(),
         ignored_labels: args.votes.ignored_labels.clone(),
         keep_label: args.votes.keep_label,

@@ -251,7 +251,8 @@ pub(super) fn print_shares(out: &mut impl Write, policy: &Policy) -> io::Result<
     writeln!(out)?;
     let shares = words::policy::shares_in_words(&policy.shares());
     paragraph(&mut *out, 2, &format!("On traffic like the calibration rows: {shares}"))?;
-    let panels = super::panels::in_words(&super::panels::each_alone(policy), policy.task().loss().unit());
+    let together = policy.promise().map(|promise| [promise.cost, promise.standard_error]);
+    let panels = super::panels::in_words(&super::panels::each_alone(policy), policy.task().loss().unit(), together);
     let assumed = words::policy::assumed_panels(policy);
     let costs = words::policy::expected_cost(policy).into_iter().chain(words::policy::limit(policy));
     for text in costs.chain(panels).chain(assumed) {

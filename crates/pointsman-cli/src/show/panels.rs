@@ -58,8 +58,23 @@ pub(super) fn each_alone(policy: &Policy) -> Vec<PanelAlone> {
     panels.iter().map(alone).collect::<Option<_>>().unwrap_or_default()
 }
 
-/// The panels in a sentence, with the unit of their costs; `None` if there is nothing to compare.
-pub(super) fn in_words(panels: &[PanelAlone], unit: &str) -> Option<String> {
+/// That one panel alone seems to cost less than all panels together, if it does, which they cannot cost: each has its own error.
+fn with_all(together: [f64; 2], cheapest: &PanelAlone) -> String {
+    let [cost, error] = together;
+    let (name, difference) = (&cheapest.route, cost - cheapest.cost);
+    if difference > 0.0 && difference <= error.hypot(cheapest.standard_error) {
+        format!(
+            " That is less for {name} alone than with all of them ({}), but the difference is within the standard errors.",
+            with_error(cost, error)
+        )
+    } else {
+        String::new()
+    }
+}
+
+/// The panels in a sentence, with the unit of their costs and the cost, with its standard error, of having all of them; `None` if there is
+/// nothing to compare.
+pub(super) fn in_words(panels: &[PanelAlone], unit: &str, together: Option<[f64; 2]>) -> Option<String> {
     let cheapest = panels.iter().min_by(|a, b| a.cost.total_cmp(&b.cost))?;
     let one = |panel: &PanelAlone| {
         format!(
@@ -87,8 +102,9 @@ pub(super) fn in_words(panels: &[PanelAlone], unit: &str) -> Option<String> {
         near => format!("these rows do not show which of {} costs least", near.join(", ")),
     };
     Some(format!(
-        "{question} With one of the panels and all actions that are not panels, the expected cost per query would be, in {unit}, {}: {verdict}.",
-        all.join("; ")
+        "{question} If only one of these panels could be asked, the expected cost per query would be, in {unit}, {}: {verdict}.{}",
+        all.join("; "),
+        together.map_or(String::new(), |together| with_all(together, cheapest))
     ))
 }
 
@@ -105,7 +121,24 @@ mod tests {
             share: if cost < 1.0 { 0.25 } else { 0.0 },
             identified,
         };
-        in_words(&panels.iter().enumerate().map(alone).collect::<Vec<_>>(), "errors").unwrap()
+        in_words(&panels.iter().enumerate().map(alone).collect::<Vec<_>>(), "errors", None).unwrap()
+    }
+
+    #[test]
+    fn one_panel_that_seems_cheaper_than_all_is_within_error() {
+        let panel = |route: &str, cost: f64| PanelAlone {
+            route: route.to_owned(),
+            experts: 3,
+            cost,
+            standard_error: 0.0122,
+            share: 0.2,
+            identified: None,
+        };
+        let panels = [panel("three", 0.2278), panel("five", 0.2291)];
+        let said = |cost: f64| in_words(&panels, "errors", Some([cost, 0.0126])).unwrap();
+        let text = said(0.2303);
+        assert!(text.contains("with all of them (0.2303 ± 0.0126), but the difference is within"), "{text}");
+        assert!(!said(0.2203).contains("with all of them"), "{}", said(0.2203));
     }
 
     #[test]

@@ -118,6 +118,7 @@ fn join(joined: &Joined) -> Vec<String> {
         unused_annotator,
         ignored,
         superseded,
+        rows_with_few_labels,
         differ_in_capitals,
         ..
     } = joined;
@@ -133,6 +134,10 @@ fn join(joined: &Joined) -> Vec<String> {
     if *ignored > 0 {
         let labels = counted(*ignored, "label was", "labels were");
         sentences.push(format!("{file}: {labels} left out, as --ignore-label asks"));
+    }
+    if *rows_with_few_labels > 0 {
+        let rows = counted(*rows_with_few_labels, "row has", "rows have");
+        sentences.push(format!("{rows} fewer labels than --min-labels asks for, and were left out"));
     }
     if *superseded > 0 {
         let labels = counted(*superseded, "label was", "labels were");
@@ -312,7 +317,10 @@ pub(crate) fn labels(frame: &Frame, votes: &VotesArgs, planned: Option<&Router>)
         if fewer > 0 {
             let fewest = (0..table.rows()).map(labels).min().unwrap_or(0);
             let remedy = match fewest {
-                0 | 1 => "leave these rows out of the table, since one label shows nothing of the noise".to_owned(),
+                0 | 1 => {
+                    let flag = if votes.annotations.is_some() { ", with --min-labels 2" } else { "" };
+                    format!("leave these rows out of the table{flag}, since one label shows nothing of the noise")
+                }
                 fewest => format!("choose as few labels as every row has, --first-labels {fewest}"),
             };
             sentences.push(format!(

@@ -427,6 +427,22 @@ fn new_items_get_no_more_labels_than_an_item_may_get() {
     line(path, "plan router.safetensors --route gpt=0.05,measured --max-labels-per-item 1").ok();
 }
 
+/// The table has the labels that make cells certain, and the purchase a column of its own.
+#[test]
+fn labels_to_buy_are_not_mistaken_for_those_that_make_cells_certain() {
+    let (folder, _) = first_round();
+    let plan = format!("plan router.safetensors {TASK} --label-price 0.0001 --traffic 1000000");
+    let said = line(folder.path(), &plan).ok().words();
+    let found = line(folder.path(), &format!("{plan} --json")).ok().json();
+    assert!(found["purchase"]["labels"].as_u64().unwrap() > 0, "{found}");
+    assert!(said.contains("and those to buy: cell name") && said.contains("then to buy"), "{said}");
+    assert!(!said.contains("Where the table below"), "{said}");
+    let unpriced = line(folder.path(), &format!("plan router.safetensors {TASK}")).ok().words();
+    assert!(unpriced.contains("its better action: cell name") && !unpriced.contains("to buy:"), "{unpriced}");
+    let none = line(folder.path(), &format!("plan router.safetensors {TASK} --max-labels 0"));
+    assert!(none.code == 2 && none.stderr.contains("give 1 or more"), "{none:?}");
+}
+
 #[test]
 fn plans_say_what_a_limit_leaves_out_and_how_large_a_pool_they_need() {
     let (folder, _) = first_round();

@@ -44,12 +44,25 @@ fn verdict_is_the_same_on_the_terminal_and_in_json() {
 }
 
 #[test]
+fn cells_of_a_forest_and_thresholds_are_explained() {
+    let folder = workshop();
+    let said = |partition: &str| {
+        line(folder.path(), &format!("diagnose calibration.csv --route 0.1 --partition {partition}")).ok().words()
+    };
+    let groups = "which are groups of about equally many rows with a similar estimated reducible loss";
+    let (forest, cells) = (said("forest:5"), said("top-class:3"));
+    assert!(forest.contains("cells of forest:5, ") && forest.contains(groups) && !cells.contains(groups), "{forest}");
+    assert!(cells.contains("threshold is on the entropy of the prediction"), "{cells}");
+}
+
+#[test]
 fn rules_are_compared_at_the_limit() {
     let folder = workshop();
     let ask = |task: &str| line(folder.path(), &format!("diagnose calibration.csv --partition top-class:3 {task}"));
     let displayed = ask("--route expert=0.01 --budget 0.2 -o out").ok().stdout;
     for part in ["with at most 20 % routed", "routed", "Each rule routes in its own order", "confidence threshold"] {
-        assert!(displayed.replace('\n', " ").contains(part), "{part} in {displayed}");
+        let displayed = displayed.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(displayed.contains(part), "{part} in {displayed}");
     }
     assert!(!displayed.contains("always route"), "{displayed}");
     let written = fs::read_to_string(folder.path().join("out/diagnosis.json")).unwrap();
@@ -177,6 +190,37 @@ fn one_label_per_item_gives_bounds_and_advice() {
     }
     let found = line(folder.path(), "diagnose one.csv --route 0.05 --json").ok().json();
     assert_eq!((&found["verdict"]["advice"], &found["worth"]), (&"one-label".into(), &serde_json::Value::Null));
+}
+
+/// The command that the verdict asks for leaves out the items that cannot have as many labels as the others.
+#[test]
+fn items_with_fewer_labels_are_left_out_by_the_command_of_the_verdict() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path();
+    write_until_agreed(path, 400);
+    // Every fifth item has its first label only.
+    let (mut kept, mut seen) = ("id,label\n".to_owned(), std::collections::HashSet::new());
+    for row in fs::read_to_string(path.join("labels.csv")).unwrap().lines().skip(1) {
+        let id: u32 = row.split(',').next().unwrap().parse().unwrap();
+        if seen.insert(id) || !id.is_multiple_of(5) {
+            writeln!(kept, "{row}").unwrap();
+        }
+    }
+    fs::write(path.join("labels.csv"), kept).unwrap();
+    let diagnose = "diagnose items.csv --annotations labels.csv --partition confidence:5 --route 0.05";
+    let found = line(path, &format!("{diagnose} --json")).ok().json();
+    let said = found["verdict"]["sentence"].as_str().unwrap();
+    assert!(said.starts_with("Correct the labels first") && said.contains("--first-labels 2 --min-labels 2"), "{said}");
+    let next = found["next_step"]["commands"][0].as_str().unwrap();
+    assert!(next.contains("--annotations labels.csv --first-labels 2 --min-labels 2 --route"), "{next}");
+    let again =
+        line(path, &format!("{} --partition confidence:5 --json", next.strip_prefix("pointsman ").unwrap())).ok();
+    assert!(
+        again.stderr.contains("80 rows have fewer labels than --min-labels asks for, and were left out"),
+        "{again:?}"
+    );
+    let found = again.json();
+    assert!(found["verdict"]["advice"] != "mend-labels" && found["rows"] == 320, "{found}");
 }
 
 /// Items and a long table of their labels: two each, and three more where the two differ.

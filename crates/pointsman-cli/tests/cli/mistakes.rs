@@ -21,6 +21,21 @@ fn warnings(folder: &Path, text: &str) -> String {
 }
 
 #[test]
+fn missing_probabilities_are_refused_with_the_filter_that_leaves_them_out() {
+    let folder = workshop();
+    let text = fs::read_to_string(folder.path().join("calibration.csv")).unwrap();
+    let header = text.lines().next().unwrap();
+    let place = header.split(',').position(|name| name == "prob_dog").unwrap();
+    let mut rows: Vec<Vec<&str>> = text.lines().map(|row| row.split(',').collect()).collect();
+    rows[3][place] = "n/a";
+    let text: String = rows.iter().map(|row| row.join(",") + "\n").collect();
+    fs::write(folder.path().join("gaps.csv"), text).unwrap();
+    let said = refused(folder.path(), "calibrate gaps.csv --partition top-class:3 -o g.safetensors");
+    assert!(said.contains(r#""n/a" is not a number; to leave such rows out, add --where 'prob_dog!=n/a'"#), "{said}");
+    line(folder.path(), "calibrate gaps.csv --partition top-class:3 -o g.safetensors --where prob_dog!=n/a").ok();
+}
+
+#[test]
 fn bad_routes_get_hints_about_routes_only() {
     let folder = workshop();
     let decide =

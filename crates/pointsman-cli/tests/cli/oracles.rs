@@ -55,7 +55,7 @@ fn each_panel_is_priced_without_the_others() {
     let text = words(&format!("{one} {three}"));
     let cost = |place: usize, key: &str| number(&both["panels"][place][key]);
     for wanted in [
-        "How many experts? With one of the panels and all actions that are not panels".to_owned(),
+        "How many experts? If only one of these panels could be asked".to_owned(),
         "in Brier points,".to_owned(),
         format!("{:.4} ± {:.4} for one (1 expert)", cost(0, "cost"), cost(0, "standard_error")),
     ] {

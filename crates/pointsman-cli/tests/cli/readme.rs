@@ -73,6 +73,21 @@ fn images() -> String {
     table + "\n"
 }
 
+/// Items, and their labels in a file of their own: three annotators label each of 60 items.
+fn write_items_and_labels(folder: &Path) {
+    let (mut items, mut labels) = ("id,prob_no,prob_yes\n".to_owned(), "id,label,annotator\n".to_owned());
+    let mut rng = Rng::new(3);
+    for id in 0..60 {
+        let percent = 5 + rng.below(90);
+        items += &format!("{id},{:.2},{:.2}\n", 1.0 - percent as f64 / 100.0, percent as f64 / 100.0);
+        for annotator in ["ann", "bob", "cy"] {
+            labels += &format!("{id},{},{annotator}\n", if rng.below(100) < percent { "yes" } else { "no" });
+        }
+    }
+    fs::write(folder.join("items.csv"), items).unwrap();
+    fs::write(folder.join("labels.csv"), labels).unwrap();
+}
+
 #[test]
 fn every_command_of_the_readme_runs() {
     let readme = fs::read_to_string(repository().join("README.md")).unwrap();
@@ -82,6 +97,7 @@ fn every_command_of_the_readme_runs() {
         fs::remove_file(folder.path().join(made)).unwrap();
     }
     fs::write(folder.path().join("images.csv"), images()).unwrap();
+    write_items_and_labels(folder.path());
     assert!(run_page(&readme, folder.path()) >= 8);
     assert!(folder.path().join("images.safetensors").exists(), "the README has an oracle that was measured");
     assert!(folder.path().join("router.safetensors").exists() && folder.path().join("decisions.csv").exists());

@@ -5,7 +5,7 @@ use pointsman::diagnose::{Advice, Annotator, ChangedCell, Compared};
 use pointsman::number::{count, decimals, fixed, maybe, percent};
 
 use super::html::{Scale, UNEXPLAINED, card, estimate_cells, html_facts, html_table};
-use super::{MAX_NAME_CHARS, annotators_answer, sparse_cells};
+use super::{MAX_NAME_CHARS, annotators_answer, kind_of_cells, sparse_cells};
 use crate::chart::label;
 use crate::page::escaped;
 
@@ -19,7 +19,7 @@ pub(super) fn data_card(diagnosis: &Diagnosis) -> String {
     let enough = &diagnosis.enough;
     let answer = match diagnosis.verdict.advice {
         Advice::OneLabel => "No: one label per item cannot separate noise from error.",
-        Advice::MoreData => "Not yet: the intervals are too wide to decide.",
+        Advice::MoreData => "Not yet: these rows are too few to decide.",
         Advice::MendLabels => "The number is not the problem: the labels must be corrected first.",
         _ => "Yes, for this verdict.",
     };
@@ -35,7 +35,8 @@ pub(super) fn data_card(diagnosis: &Diagnosis) -> String {
         items.push(("irreducible loss", text));
     }
     let partition = label(diagnosis.chosen.as_ref().unwrap_or(&diagnosis.partition), MAX_NAME_CHARS);
-    items.push(("cells", format!("{} of {partition}{}", count(enough.cells), sparse_cells(enough))));
+    let kind = kind_of_cells(&partition);
+    items.push(("cells", format!("{} of {partition}{kind}{}", count(enough.cells), sparse_cells(enough))));
     if let Some(stability) = enough.stability {
         items.push(("routers of two halves agree on", format!("{} of the rows", percent(stability))));
     }

@@ -16,7 +16,7 @@ use crate::page::{STYLE, advice, escaped, fill};
 use crate::report::NextStep;
 use crate::words::prices_of;
 use html::html_list;
-pub use words::{annotators_answer, calibration_answer, sparse_cells};
+pub use words::{CONFIDENCE_THRESHOLD, annotators_answer, calibration_answer, kind_of_cells, sparse_cells};
 
 const TEMPLATE: &str = include_str!("../diagnosis.html");
 

@@ -5,6 +5,10 @@ use pointsman::diagnose::{Annotator, Enough, WeakModel};
 use pointsman::number::{count, counted, fixed, percent};
 use pointsman::partition::SPARSE_BELOW_ROWS;
 
+/// What the best confidence threshold is.
+pub const CONFIDENCE_THRESHOLD: &str = "The best confidence threshold is on the entropy of the prediction, which is what the prediction \
+                                        would lose if it were true; it is fitted on the same rows as the router.";
+
 /// Whether the weak model is calibrated, in a few words.
 #[must_use]
 pub fn calibration_answer(model: &WeakModel) -> String {
@@ -51,6 +55,15 @@ fn power_of_tests(annotators: &[Annotator]) -> String {
             " These labels could have shown a difference in agreement of about {least} or more for the annotator they test best, of about \
              {most} or more for the one they test least.{untested}"
         ),
+    }
+}
+
+/// What the cells of a partition are, if it has none of its own; empty for others.
+#[must_use]
+pub fn kind_of_cells(partition: &str) -> &'static str {
+    match partition.starts_with("forest") {
+        true => ", which are groups of about equally many rows with a similar estimated reducible loss",
+        false => "",
     }
 }
 

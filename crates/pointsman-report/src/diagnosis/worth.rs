@@ -5,8 +5,8 @@ use pointsman::diagnose::{Compared, Estimate, Worth};
 use pointsman::number::{decimals, fixed, maybe, percent};
 use pointsman::task::Named;
 
-use super::MAX_NAME_CHARS;
 use super::html::{self, Scale, estimate_cells, html_facts, html_table};
+use super::{CONFIDENCE_THRESHOLD, MAX_NAME_CHARS};
 use crate::chart::label;
 use crate::page::escaped;
 use crate::words::{ranking_label, rule_label};
@@ -103,9 +103,7 @@ fn cost_table(
         (name == "router", cells)
     };
     let mut rows: Vec<_> = costs.iter().map(row).collect();
-    let mut caption =
-        "The best confidence threshold is on the expected loss by the prediction’s own probabilities; it is fitted on the same rows as the router."
-            .to_owned();
+    let mut caption = CONFIDENCE_THRESHOLD.to_owned();
     if let Some((other, cost)) = other.and_then(|other| Some((other, other.cost?))) {
         let name = router_with_partition(&other.partition);
         let mut cells = vec![escaped(&name), fixed(cost, digits)];

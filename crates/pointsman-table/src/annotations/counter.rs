@@ -7,7 +7,7 @@ use std::num::NonZeroU32;
 
 use super::annotators::Annotators;
 use super::columns::AnnotationColumns;
-use super::findings::{Contradictions, UnknownLabels, add_copy, add_match};
+use super::findings::{Contradictions, UnknownLabels, Unnamed, add_copy, add_match};
 use super::names::Names;
 use crate::cell::Cell;
 use crate::date::moment;
@@ -70,6 +70,7 @@ pub(super) struct Counter<'a> {
     pub(super) matched: Option<MatchedLabels>,
     contradictions: Contradictions,
     unknown: UnknownLabels,
+    unnamed: Unnamed,
     /// Labels that are left out, in lower case.
     ignored_labels: Vec<String>,
     /// How many annotations were left out for their label.
@@ -106,6 +107,7 @@ impl<'a> Counter<'a> {
             matched: None,
             contradictions: Contradictions::default(),
             unknown: UnknownLabels::default(),
+            unnamed: Unnamed::default(),
             ignored_labels: options.ignored_labels.iter().map(|label| lower_case(label)).collect(),
             ignored: 0,
             without: &options.without,
@@ -135,7 +137,10 @@ impl<'a> Counter<'a> {
         };
         let annotator = match &annotation.annotator {
             Some(annotator) => {
-                let (number, name) = self.annotator(at, annotator)?;
+                let Some((number, name)) = self.annotator(annotator) else {
+                    self.unnamed.add(at);
+                    return Ok(());
+                };
                 if !self.is_first(at, (item, &id), (number, &name), class, date) {
                     return Ok(());
                 }
@@ -173,18 +178,15 @@ impl<'a> Counter<'a> {
         })
     }
 
-    /// The number and the name of an annotator.
-    fn annotator<'c>(&mut self, at: RowAt<'_>, annotator: &'c Cell<'_>) -> Result<(u32, Cow<'c, str>)> {
-        let column = self.found.annotator.as_ref().unwrap_or(&self.columns.annotator);
-        let Some(name) = annotator.text().filter(|name| !name.trim().is_empty()) else {
-            return Err(at.value(column, "no annotator: name all of them, or drop the column"));
-        };
+    /// The number and the name of an annotator; `None` without a name.
+    fn annotator<'c>(&mut self, annotator: &'c Cell<'_>) -> Option<(u32, Cow<'c, str>)> {
+        let name = annotator.text().filter(|name| !name.trim().is_empty())?;
         let number = self.annotators.number(&name);
         if number as usize == self.is_left_out.len() {
             let lower = lower_case(&name);
             self.is_left_out.push(self.without.iter().any(|without| lower_case(without) == lower));
         }
-        Ok((number, name))
+        Some((number, name))
     }
 
     /// Whether an annotator has not labelled an item before. A copy of the earlier label is counted as such; it has the later of their dates
@@ -239,7 +241,8 @@ impl<'a> Counter<'a> {
         let date = self.found.unused_date.as_deref();
         let besides = contradictions.besides(date);
         let unknown = std::mem::take(&mut self.unknown).error(file, &self.found.label, &self.labels, &besides);
-        unknown.or_else(|| contradictions.error(file, annotator, date))
+        let unnamed = std::mem::take(&mut self.unnamed);
+        unknown.or_else(|| unnamed.error(file, annotator)).or_else(|| contradictions.error(file, annotator, date))
     }
 
     /// Counts a label, if it is among the first of its item and its annotator is not left out.

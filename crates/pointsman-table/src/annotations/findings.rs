@@ -58,9 +58,40 @@ impl UnknownLabels {
             (rows, []) => format!("; {rows} rows have this label: rename it"),
             (rows, others) => format!("; {rows} rows have such labels, also {}: rename them", others.join(", ")),
         };
-        let flags = self.labels.iter().take(MAX_LISTED).map(|label| format!(" --ignore-label {}", shown(label)));
-        let ignore = format!(", or leave these rows out with{}", flags.collect::<String>());
+        // A misspelt class is a label like others.
+        let is_other = |label: &&String| closest(label, classes.names()).is_none();
+        let others = self.labels.iter().take(MAX_LISTED).filter(is_other);
+        let flags: String = others.map(|label| format!(" --ignore-label {}", shown(label))).collect();
+        let ignore =
+            if flags.is_empty() { flags } else { format!(", or leave out those that are no class with{flags}") };
         Some(RowAt { file, row, line }.value(column, reason + &more + &ignore + besides))
+    }
+}
+
+/// Annotations that name no annotator in a file that has a column of them.
+#[derive(Debug, Default)]
+pub(super) struct Unnamed {
+    rows: usize,
+    first: Option<(u64, Option<u64>)>,
+}
+
+impl Unnamed {
+    pub(super) fn add(&mut self, at: RowAt<'_>) {
+        self.rows += 1;
+        self.first.get_or_insert((at.row, at.line));
+    }
+
+    /// The error about all of them. They are not taken for labels of different people: two labels of one person on an item are not
+    /// independent, and nobody could find them.
+    pub(super) fn error(self, file: &str, column: &str) -> Option<Error> {
+        let (row, line) = self.first?;
+        let more = match self.rows {
+            1 => String::new(),
+            rows => format!("; {rows} rows have none"),
+        };
+        let remedy = "fill in who labelled, or a name of its own (unknown-1, unknown-2, …) for each if no two are by one person; or leave \
+                      these rows or the whole column out of the file";
+        Some(RowAt { file, row, line }.value(column, format!("no annotator{more}: {remedy}")))
     }
 }
 

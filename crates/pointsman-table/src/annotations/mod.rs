@@ -8,6 +8,7 @@ mod formats;
 mod names;
 
 use std::collections::HashMap;
+use std::num::NonZeroU32;
 use std::path::Path;
 
 use pointsman::diagnose::Annotations;
@@ -58,6 +59,10 @@ pub(crate) struct Join {
     ignored: usize,
     /// How many labels were left out for another one of the same annotator on the same item.
     superseded: usize,
+    /// The smallest number of labels with which a row is kept.
+    min_labels: u32,
+    /// How many rows were dropped because they have some labels, but fewer.
+    rows_with_few_labels: usize,
     copied: Option<CopiedLabels>,
     matched: Option<MatchedLabels>,
     matched_annotators: Option<MatchedLabels>,
@@ -118,6 +123,8 @@ impl Join {
             unused_date: found.unused_date,
             ignored,
             superseded,
+            min_labels: options.min_labels.map_or(1, NonZeroU32::get),
+            rows_with_few_labels: 0,
             lower_case_ids: HashMap::new(),
             copied,
             matched,
@@ -133,8 +140,13 @@ impl Join {
         self.has_numbers_as_labels
     }
 
+    /// How many rows were dropped because they have fewer labels than are asked for.
+    pub(crate) fn rows_with_few_labels(&self) -> usize {
+        self.rows_with_few_labels
+    }
+
     /// Adds votes to the rows, in the order of `classes`, and drops rows that have none: those without annotations, or with annotations only
-    /// by annotators who are left out. Returns the item of each row that is kept.
+    /// by annotators who are left out; and rows with fewer labels than are asked for. Returns the item of each row that is kept.
     pub(crate) fn votes(&mut self, table: &str, raw: &mut RawRows, classes: &[String]) -> Result<Vec<usize>> {
         let width = self.classes.len();
         let place = |class: &String| self.classes.iter().position(|own| own == class);
@@ -180,10 +192,13 @@ impl Join {
                 return Err(Error::file(table, reason));
             }
         }
-        let has_labels: Vec<bool> = raw.votes.chunks_exact(width).map(|own| own.iter().any(|&n| n > 0)).collect();
-        raw.keep(&has_labels).map_err(|why| Error::file(table, why))?;
-        raw.without_labels = items.iter().zip(&has_labels).filter(|(item, kept)| item.is_some() && !**kept).count();
-        let kept = items.into_iter().zip(has_labels).filter(|(_, has_labels)| *has_labels);
+        let labels = raw.votes.chunks_exact(width).map(|own| own.iter().copied().fold(0, u32::saturating_add));
+        let labels: Vec<u32> = labels.collect();
+        let is_kept: Vec<bool> = labels.iter().map(|&n| n >= self.min_labels).collect();
+        raw.keep(&is_kept).map_err(|why| Error::file(table, why))?;
+        raw.without_labels = items.iter().zip(&labels).filter(|(item, labels)| item.is_some() && **labels == 0).count();
+        self.rows_with_few_labels += labels.iter().filter(|&&n| n > 0 && n < self.min_labels).count();
+        let kept = items.into_iter().zip(is_kept).filter(|(_, is_kept)| *is_kept);
         Ok(kept.filter_map(|(item, _)| item).collect())
     }
 
@@ -240,6 +255,7 @@ impl Join {
             taken: self.taken.clone(),
             ignored: self.ignored,
             superseded: self.superseded,
+            rows_with_few_labels: self.rows_with_few_labels,
             differ_in_capitals,
             copied: self.copied.clone(),
             matched: self.matched.clone(),

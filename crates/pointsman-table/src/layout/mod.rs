@@ -10,7 +10,7 @@ mod messages;
 
 use self::finder::Finder;
 use crate::error::{Result, listed, shown};
-use crate::number::{NO_ANSWER, is_missing_number};
+use crate::number::{NO_ANSWER, is_missing};
 use crate::options::{Need, ReadOptions, Role, SEPARATORS};
 
 /// The shape of the values of a column.
@@ -143,12 +143,17 @@ impl ColumnGroup {
         }
     }
 
-    /// The message about a value that is not there, with the filter that keeps the rows that have one: filters find values of columns only.
-    pub(crate) fn missing_number(&self, row: u64, key: Option<usize>, reason: String) -> String {
-        match (&self.location, is_missing_number(&reason)) {
-            (Location::Wide(_), true) if key.is_some() => {
-                let flag = messages::where_flag(&format!("{}!=", self.column(row, key)));
-                format!("{reason}; {flag} keeps the rows that have one")
+    /// The message about a value that is missing, or a word for that, with the filter that leaves such rows out: filters find values of columns
+    /// only.
+    pub(crate) fn missing_number(&self, row: u64, key: Option<usize>, word: &str, reason: String) -> String {
+        let word = word.trim();
+        let filter = || messages::where_flag(&format!("{}!={word}", self.column(row, key)));
+        match &self.location {
+            Location::Wide(_) if key.is_some() && word.is_empty() => {
+                format!("{reason}; {} keeps the rows that have one", filter())
+            }
+            Location::Wide(_) if key.is_some() && is_missing(word) => {
+                format!("{reason}; to leave such rows out, add {}", filter())
             }
             _ => reason,
         }

@@ -31,6 +31,8 @@ pub struct ReadOptions {
     /// Keep only this many labels of every item, the first in the order of the file: the remedy if labelling went on until
     /// annotators agreed. Counts have no order, so votes must be given as labels or annotations.
     pub first_labels: Option<NonZeroU32>,
+    /// Drop rows with fewer labels than this after all other labels are left out, where annotations give the labels.
+    pub min_labels: Option<NonZeroU32>,
     /// The names of annotators whose labels are all left out. Rows without other labels are dropped. Annotations must name their
     /// annotators.
     pub without: Vec<String>,
@@ -77,6 +79,7 @@ impl Default for ReadOptions {
             columns: Columns::default(),
             annotations: None,
             first_labels: None,
+            min_labels: None,
             without: Vec::new(),
             allow_absent_without: false,
             ignored_labels: Vec::new(),

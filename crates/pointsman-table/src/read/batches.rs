@@ -205,7 +205,9 @@ impl Batches {
 
     /// Why no row was read.
     fn no_rows(&self, without_labels: usize) -> Error {
-        if without_labels > 0 {
+        if self.join.as_ref().is_some_and(|join| join.rows_with_few_labels() > 0) {
+            Error::file(&self.name, "no row has as many labels as --min-labels asks for (in Rust min_labels)")
+        } else if without_labels > 0 {
             Error::file(&self.name, "no row has a label left: everybody who labelled these rows is left out")
         } else if self.source.progress().rows == 0 {
             Error::file(&self.name, "has no rows: there must be at least one below the header")

@@ -14,6 +14,7 @@ use crate::cell::Cell;
 use crate::error::{Error, Result, RowAt, shown};
 use crate::labels::Labels;
 use crate::layout::{ColumnGroup, FieldPath, FilterField, LabelFields, Layout, Location, late_answer};
+use crate::number::NULL_NUMBER;
 use crate::raw::{RawRows, RowValues};
 use crate::row_filter::RowFilter;
 
@@ -44,7 +45,10 @@ impl BatchRows<'_> {
     /// The error of one value of a group, or of all its values in a row.
     fn error(&self, group: &ColumnGroup, row: usize, key: Option<usize>, reason: impl Into<String>) -> Error {
         let at = self.at(row);
-        let reason = group.missing_number(at.row, key, reason.into());
+        let reason = match reason.into() {
+            null if null == NULL_NUMBER => group.missing_number(at.row, key, "", null),
+            other => other,
+        };
         at.value(group.column(at.row, key), reason)
     }
 

@@ -192,6 +192,18 @@ fn similar_names_are_suggested() {
     }
     let folder = Folder::new();
     let (table, labels) = (folder.file("table.csv", TABLE), folder.file("labels.csv", LABELS));
+    // A misspelt class is not to be left out; another label may be.
+    let error = |rows: &str| {
+        let labels = folder.file("misspelt.csv", format!("{LABELS}{rows}"));
+        join(&table, &labels, &[]).unwrap_err().to_string()
+    };
+    let misspelt = error("dan,1,caat\ndan,2,caat\n");
+    assert!(
+        misspelt.ends_with("2 rows have this label: rename it") && !misspelt.contains("--ignore-label"),
+        "{misspelt}"
+    );
+    let both = error("dan,1,caat\ndan,2,unsure\n");
+    assert!(both.ends_with("or leave out those that are no class with --ignore-label \"unsure\""), "{both}");
     let without = ReadOptions { without: vec!["bop".to_owned()], ..options(&labels, &[]) };
     let error = read_frame(&table, &without).unwrap_err().to_string();
     assert!(error.contains("there are ann, bob, cy: did you mean \"bob\"?"), "{error}");
@@ -262,6 +274,41 @@ fn column_names_may_differ_in_case() {
 }
 
 #[test]
+fn rows_with_few_labels_are_left_out() {
+    let folder = Folder::new();
+    let (table, labels) = (folder.file("table.csv", TABLE), folder.file("labels.csv", LABELS));
+    let read = |min: u32, without: &[&str], first: u32| {
+        let without = without.iter().map(|&name| name.to_owned()).collect();
+        let (min_labels, first_labels) = (NonZeroU32::new(min), NonZeroU32::new(first));
+        read_frame(&table, &ReadOptions { min_labels, first_labels, without, ..options(&labels, &[]) })
+    };
+    let left_out = |frame: &Frame| frame.joined.as_ref().unwrap().rows_with_few_labels;
+    let frame = read(2, &[], 0).unwrap();
+    assert_eq!((frame.rows.clone(), left_out(&frame), frame.rows_without_labels), (vec![1, 3], 1, 0));
+    assert_eq!(frame.annotations.as_ref().unwrap().rows(), 2);
+    // Labels count that are left: of the first row one, of the second none.
+    let frame = read(2, &["ann"], 0).unwrap();
+    assert_eq!((frame.rows.clone(), left_out(&frame), frame.rows_without_labels), (vec![3], 1, 1));
+    assert_eq!(counts(&read(2, &[], 2).unwrap()).iter().map(|row| row.iter().sum::<u32>()).max(), Some(2));
+    let error = read(9, &[], 0).unwrap_err().to_string();
+    assert!(error.contains("no row has as many labels as --min-labels asks for"), "{error}");
+}
+
+#[test]
+fn rows_without_annotator_are_counted() {
+    let error = |rows: &str| {
+        let folder = Folder::new();
+        let (table, labels) = (folder.file("table.csv", TABLE), folder.file("labels.csv", format!("{LABELS}{rows}")));
+        join(&table, &labels, &[]).unwrap_err().to_string()
+    };
+    let several = error(",1,cat\ndan,2,cat\n ,2,dog\n");
+    for part in ["row 7 (line 8), column annotator: no annotator; 2 rows have none", "unknown-1", "leave these rows"] {
+        assert!(several.contains(part), "{part}: {several}");
+    }
+    assert!(error(",1,cat\n").contains("no annotator: fill in who labelled"));
+}
+
+#[test]
 fn labels_are_sorted_by_date() {
     let folder = Folder::new();
     let table = folder.file("table.csv", TABLE);
@@ -280,6 +327,9 @@ fn labels_are_sorted_by_date() {
     folder.file("labels.csv", "id,label,When\n1,dog,2.3.2024\n");
     let error = first("date=When", 1).unwrap_err().to_string();
     assert!(error.contains("row 1 (line 2), column When: \"2.3.2024\" is not a date: write dates as"), "{error}");
+    folder.file("labels.csv", "id,label,When\n1,dog,\n");
+    let error = first("date=When", 1).unwrap_err().to_string();
+    assert!(error.contains("row 1 (line 2), column When: no date: write dates as"), "{error}");
 }
 
 #[test]

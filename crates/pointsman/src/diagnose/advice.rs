@@ -19,8 +19,8 @@ const MAX_LISTED: usize = 5;
 /// The smallest number of rows for a verdict. Halves of fewer rows have fewer rows than a sparse cell, and intervals would be too narrow.
 const MIN_ROWS: usize = 2 * SPARSE_BELOW_ROWS;
 
-/// The smallest number of rows from which a missing or small saving of the order of routing counts. A router that learns from a half of fewer
-/// rows often saves nothing where one of all rows saves several per cent.
+/// The smallest number of rows from which a missing or small saving counts, with prices and without. A router that learns from a half of
+/// fewer rows often saves nothing where one of all rows saves much, and the interval is about the router of the half.
 const MIN_ROWS_FOR_NO_SAVING: usize = 1000;
 
 /// What the diagnosis advises.
@@ -146,7 +146,7 @@ fn verdict(diagnosis: &Diagnosis) -> (Advice, String) {
         return (Advice::MoreData, text);
     }
     match (&worth.savings, &worth.limit, diagnosis.task.target_loss) {
-        (Some(_), Some(limit), Some(target)) => by_routing(limit, target),
+        (Some(_), Some(limit), Some(target)) => by_routing(diagnosis, limit, target),
         (Some(savings), ..) => by_cost(diagnosis, savings),
         (None, ..) => by_gain(diagnosis, worth),
     }
@@ -166,10 +166,11 @@ fn labels_to_mend(diagnosis: &Diagnosis) -> Option<String> {
              by {copies}; in a table of annotations, drop the rows that repeat others."
         ));
     }
-    if let Some(k) = diagnosis.stopping.and_then(|stopping| stopping.stopped_at) {
+    if let Some((stopping, k)) = diagnosis.stopping.and_then(|stopping| Some((stopping, stopping.stopped_at?))) {
+        let without_others = if stopping.labels[0] < k { format!(" --min-labels {k}") } else { String::new() };
         return Some(format!(
             "Correct the labels first: every item with {k} labels is unanimous, so labelling went on until annotators agreed, \
-             and estimates from such labels are biased. Keep the first labels of every item only: --first-labels {k}."
+             and estimates from such labels are biased. Keep the first labels of every item only: --first-labels {k}{without_others}."
         ));
     }
     if let Some(flagged) = flagged {
@@ -226,7 +227,7 @@ fn after_leaving_out(sentence: &str, flagged: &FlaggedAnnotators) -> String {
 fn numbers_depend_on_labels(stopping: &Stopping) -> String {
     let remedy = match stopping.first_labels() {
         Some(k) => format!("keep the first {k} labels of every item only: --first-labels {k}"),
-        None => "leave out the items with one label, and keep the first two labels of the others: --first-labels 2"
+        None => "leave out the items with one label, and keep the first two labels of the others: --first-labels 2 --min-labels 2"
             .to_owned(),
     };
     format!(
@@ -264,6 +265,22 @@ fn per_thousand(saving: Estimate, unit: &str) -> String {
     format!("{estimate} {unit} per thousand queries (between {low} and {high})")
 }
 
+/// What Pointsman would do to a cost, with its interval: save a share of it, or cost more.
+fn change_in_words(saving: &Estimate, scale: f64, unit: &str) -> String {
+    let (change, is_dearer) = if saving.estimate < 0.0 { (saving.negated(), true) } else { (*saving, false) };
+    let [estimate, low, high] = [change.estimate, change.low, change.high].map(|x| percent(x / scale));
+    let worth = per_thousand(change, unit);
+    match is_dearer {
+        true => format!("cost {estimate} more (between {low} and {high}): {worth}"),
+        false => format!("save {estimate} (between {low} and {high}) of its cost: {worth}"),
+    }
+}
+
+/// Whether two rules had the same cost on every row of every half.
+fn is_same(difference: &Estimate) -> bool {
+    difference.low == 0.0 && difference.high == 0.0
+}
+
 /// Whether a saving is certainly negligible, or not positive and certainly small.
 fn is_nothing(saving: &Estimate, scale: f64) -> bool {
     saving.high < MATERIAL * scale || saving.estimate <= 0.0 && saving.high < UNDECIDED * scale
@@ -292,24 +309,35 @@ fn by_cost(diagnosis: &Diagnosis, savings: &Named<Estimate>) -> (Advice, String)
         None => String::new(),
     };
     let worth = per_thousand(*saving, diagnosis.unit);
+    // No router saves more than is reducible, however many rows it learns from. Abstaining saves irreducible loss, too.
+    let reducible = diagnosis.worth.as_ref().map_or(f64::INFINITY, |worth| worth.reducible.high);
+    let is_bounded = diagnosis.task.abstain.is_none() && reducible < MATERIAL * scale;
     if saving.low > 0.0 && saving.estimate >= MATERIAL * scale {
         let text = format!(
             "Use it: at these prices{within} it saves {between} of the cost of the best simpler rule, {rule}: {worth}."
         );
         (Advice::UseIt, text)
-    } else if is_nothing(saving, scale) {
+    } else if is_bounded {
+        let most = share(reducible.max(0.0));
         let text = format!(
-            "No need at these prices{within}: {rule} does as well. Pointsman would {}.",
-            match saving.estimate < 0.0 {
-                true => {
-                    let more = saving.negated();
-                    let [estimate, low, high] = [more.estimate, more.low, more.high].map(share);
-                    let worth = per_thousand(more, diagnosis.unit);
-                    format!("cost {estimate} more (between {low} and {high}): {worth}")
-                }
-                false => format!("save {between} of its cost: {worth}"),
-            }
+            "No need at these prices{within}: no router saves more than {most} of the cost of the best simpler rule, {rule}, since no more \
+             is reducible."
         );
+        (Advice::NoNeed, text)
+    } else if diagnosis.rows_used < MIN_ROWS_FOR_NO_SAVING && saving.high < UNDECIDED * scale {
+        let shown = match is_same(saving) {
+            true => format!("Pointsman did the same as the best simpler rule, {rule}, in every half"),
+            false => {
+                let change = change_in_words(saving, scale, diagnosis.unit);
+                format!("compared with the best simpler rule, {rule}, Pointsman would {change}")
+            }
+        };
+        let text = format!("{} At these prices{within}, {shown}.", too_few_for_no_saving(diagnosis));
+        (Advice::MoreData, text)
+    } else if is_nothing(saving, scale) {
+        let as_well = if saving.high < 0.0 { "is cheaper" } else { "does as well" };
+        let change = change_in_words(saving, scale, diagnosis.unit);
+        let text = format!("No need at these prices{within}: {rule} {as_well}. Pointsman would {change}.");
         (Advice::NoNeed, text)
     } else if saving.high < UNDECIDED * scale {
         let text = format!(
@@ -326,8 +354,17 @@ fn by_cost(diagnosis: &Diagnosis, savings: &Named<Estimate>) -> (Advice, String)
     }
 }
 
+/// That a saving which does not show on few rows may show on more.
+fn too_few_for_no_saving(diagnosis: &Diagnosis) -> String {
+    let rows = counted(diagnosis.rows_used, "row", "rows");
+    let least = count(MIN_ROWS_FOR_NO_SAVING);
+    format!(
+        "More rows first, at least {least}: on {rows}, of which half learn, a saving does not show; it may with more."
+    )
+}
+
 /// The verdict at a target loss: by the smallest share spared over a simpler rule.
-fn by_routing(limit: &AtLimit, target: f64) -> (Advice, String) {
+fn by_routing(diagnosis: &Diagnosis, limit: &AtLimit, target: f64) -> (Advice, String) {
     let Some((rival, spared)) = limit.spared.iter().min_by(|a, b| a.1.estimate.total_cmp(&b.1.estimate)) else {
         let text = format!(
             "Use it: nothing simpler reaches a loss of {} on all halves of these rows, however much it routes.",
@@ -336,19 +373,36 @@ fn by_routing(limit: &AtLimit, target: f64) -> (Advice, String) {
         return (Advice::UseIt, text);
     };
     let routed = limit.routed.get(rival).map_or(0.0, |routed| routed.estimate);
+    // No router routes less than nothing, however many rows it learns from.
+    let is_bounded = limit.routed.get(rival).is_some_and(|routed| routed.high < MATERIAL);
     let scale = if routed > 0.0 { routed } else { 1.0 };
     let share = |x: f64| percent(x);
     let between =
         format!("{} of the queries (between {} and {})", share(spared.estimate), share(spared.low), share(spared.high));
+    let change = match spared.estimate < 0.0 {
+        true => {
+            let [estimate, low, high] = [-spared.estimate, -spared.high, -spared.low].map(share);
+            format!("{estimate} of the queries (between {low} and {high}) more")
+        }
+        false => format!("{between} less"),
+    };
     let (rule, target, routed) = (spoken(rival), plain(target), share(routed));
     if spared.low > 0.0 && spared.estimate >= MATERIAL * scale {
         let text = format!(
             "Use it: to lose no more than {target} it routes {between} less than the best simpler rule, {rule}, which routes {routed}."
         );
         (Advice::UseIt, text)
-    } else if is_nothing(spared, scale) {
+    } else if diagnosis.rows_used < MIN_ROWS_FOR_NO_SAVING && spared.high < UNDECIDED * scale && !is_bounded {
         let text = format!(
-            "No need: to lose no more than {target}, {rule} does as well, routing {routed}. Pointsman would route {between} less."
+            "{} To lose no more than {target} Pointsman {} the best simpler rule, {rule}, which routes {routed}.",
+            too_few_for_no_saving(diagnosis),
+            if is_same(spared) { "did the same as".to_owned() } else { format!("would route {change} than") }
+        );
+        (Advice::MoreData, text)
+    } else if is_nothing(spared, scale) {
+        let as_well = if spared.high < 0.0 { "routes less" } else { "does as well" };
+        let text = format!(
+            "No need: to lose no more than {target}, {rule} {as_well}, with {routed} of the queries. Pointsman would route {change}."
         );
         (Advice::NoNeed, text)
     } else if spared.high < UNDECIDED * scale {
@@ -397,15 +451,13 @@ fn by_gain(diagnosis: &Diagnosis, worth: &Worth) -> (Advice, String) {
         (Advice::UseIt, text)
     } else if diagnosis.rows_used < MIN_ROWS_FOR_NO_SAVING {
         let text = format!(
-            "More rows first: on {}, of which half learn, a saving does not show; it may with more. Ranking by reducible loss gains \
-             {between} over ranking by confidence; {saved}; {most}. Give at least {}.",
-            counted(diagnosis.rows_used, "row", "rows"),
-            count(MIN_ROWS_FOR_NO_SAVING)
+            "{} Ranking by reducible loss gains {between} over ranking by confidence; {saved}; {most}.",
+            too_few_for_no_saving(diagnosis)
         );
         (Advice::MoreData, text)
     } else if is_nothing(&saves, scale) || is_nothing(&gain, 1.0) {
-        let text =
-            format!("No need: ranking by confidence does as well. The difference in gain is {between}; {saved}.");
+        let as_well = if gain.high < 0.0 { "is better" } else { "does as well" };
+        let text = format!("No need: ranking by confidence {as_well}. The difference in gain is {between}; {saved}.");
         (Advice::NoNeed, text)
     } else if saves.high < UNDECIDED * scale || gain.high < UNDECIDED {
         let text = format!(

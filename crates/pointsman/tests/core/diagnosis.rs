@@ -297,6 +297,49 @@ fn very_few_rows_give_no_verdict() {
     }
 }
 
+/// A router of half of few rows says little about one of all rows or of more.
+#[test]
+fn few_rows_are_no_reason_against_routing_at_prices() {
+    let mut asked = 0;
+    for seed in 0..10 {
+        let found = look(&world(200 + seed, 300, 3, error_alone), &task(0.2)).verdict;
+        assert!(!matches!(found.advice, Advice::NoNeed | Advice::SmallSaving), "{found:?}");
+        asked += usize::from(
+            found.sentence.starts_with("More rows first, at least 1,000: on 300 rows, of which half learn"),
+        );
+    }
+    assert!(asked > 0);
+    // Nor is it if all rules do the same.
+    let dear = look(&world(2, 300, 5, error_alone), &task(1.9)).verdict;
+    assert_eq!(dear.advice, Advice::MoreData, "{dear:?}");
+    assert!(dear.sentence.contains("did the same as the best simpler rule, always predict, in every half"), "{dear:?}");
+    let many = look(&world(2, 1_000, 5, error_alone), &task(1.9)).verdict;
+    assert_eq!(many.advice, Advice::NoNeed, "{many:?}");
+    let limited = task(0.2).target_loss(0.9).unwrap();
+    assert_eq!(
+        look(&world(2, 300, 5, error_alone), &limited).verdict.advice,
+        Advice::NoNeed,
+        "nothing is to be routed"
+    );
+    // No router saves more than what is reducible.
+    let votes: Vec<Vec<u32>> = (0..200).map(|row| if row % 2 == 0 { vec![2, 1] } else { vec![1, 2] }).collect();
+    let noise = table(2, &vec![vec![0.48, 0.52]; 200], &votes);
+    let found = look(&noise, &task(0.1)).verdict;
+    assert!(found.advice == Advice::NoNeed && found.sentence.contains("no router saves more than"), "{found:?}");
+    let abstaining = look(&noise, &task(0.1).abstain(0.45).unwrap()).verdict;
+    assert_ne!(abstaining.advice, Advice::NoNeed, "{abstaining:?}");
+}
+
+/// The cells are too coarse for the errors, which a threshold separates.
+#[test]
+fn cheaper_rule_is_called_cheaper() {
+    let near_half = |_: &mut Rng, confidence: f64| if confidence < 0.53 { 0.01 } else { confidence };
+    let found = diagnose(&world(4, 3_000, 5, near_half), &task(0.2), &Partition::top_class(3), || ()).unwrap();
+    let verdict = &found.verdict;
+    let is_cheaper = "No need at these prices: the best confidence threshold is cheaper. Pointsman would cost ";
+    assert!(verdict.sentence.starts_with(is_cheaper), "{verdict:?}");
+}
+
 /// A verdict is rarely wrong, even with few rows: uncertainty is reported as such.
 #[test]
 fn wrong_verdicts_are_rare() {

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use pointsman::Diagnosis;
 use pointsman::diagnose::Annotator;
-use pointsman_report::{annotators_answer, sparse_cells};
+use pointsman_report::{annotators_answer, kind_of_cells, sparse_cells};
 
 use super::between;
 use crate::render::number::{count, counted, decimals, fixed, maybe, percent};
@@ -35,7 +35,8 @@ pub(super) fn print_counts(out: &mut impl Write, diagnosis: &Diagnosis) -> io::R
         );
     }
     let partition = diagnosis.chosen.as_ref().unwrap_or(&diagnosis.partition);
-    let cells = format!("{} of {partition}{}", counted(enough.cells, "cell", "cells"), sparse_cells(enough));
+    let kind = kind_of_cells(partition);
+    let cells = format!("{} of {partition}{kind}{}", counted(enough.cells, "cell", "cells"), sparse_cells(enough));
     let rows = enough
         .stability
         .map(|share| ("rows", format!("routers of two halves take the same action on {} of the rows", percent(share))));

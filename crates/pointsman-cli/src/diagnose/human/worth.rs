@@ -6,6 +6,7 @@ use pointsman::Diagnosis;
 use pointsman::diagnose::{Compared, Estimate, Worth};
 use pointsman::evaluate::rule_name;
 use pointsman::task::Named;
+use pointsman_report::CONFIDENCE_THRESHOLD;
 
 use super::between;
 use crate::render::number::{decimals, fixed, maybe, percent};
@@ -95,9 +96,7 @@ fn print_costs(
         }
     }
     grid.write(&mut *out)?;
-    let mut remark =
-        "The best confidence threshold is on the expected loss by the prediction's own probabilities; it is fitted on the same rows as the router."
-            .to_owned();
+    let mut remark = CONFIDENCE_THRESHOLD.to_owned();
     if limit.is_some() {
         remark += " Each rule routes in its own order until it reaches the limit on the evaluated rows; rules that cannot keep the limit \
                    are left out.";
