@@ -36,18 +36,6 @@ impl GainArea {
         Self { area, influence }
     }
 
-    /// The same area with one influence per row, averaged over its draws, which are adjacent.
-    pub(super) fn mean_of_draws(self, draws: usize) -> Self {
-        let mean = |own: &[f64]| own.iter().sum::<f64>() / draws as f64;
-        Self { area: self.area, influence: self.influence.chunks_exact(draws.max(1)).map(mean).collect() }
-    }
-
-    /// The mean of two estimates.
-    pub(super) fn midpoint(&self, other: &Self) -> Self {
-        let influence = self.influence.iter().zip(&other.influence).map(|(a, b)| a.midpoint(*b)).collect();
-        Self { area: self.area.midpoint(other.area), influence }
-    }
-
     /// This area as a part of another, and the standard error of the ratio.
     pub(super) fn part_of(&self, best: &Self, weights: &[f64]) -> (f64, f64) {
         let area = best.area;

@@ -1,6 +1,7 @@
 //! Evaluation on held-out rows: the cost of a policy, of alternative rules and of the best possible decisions.
 
 mod actions;
+mod best_order;
 mod calibration;
 mod caps;
 mod cells;
