@@ -1,7 +1,7 @@
 //! Routing curves and gains of rankings.
 
 use super::Evaluation;
-use super::curve::Ranking;
+use super::curve::{Ranking, not_rising};
 use super::gain::GainArea;
 use super::replay::{Basis, Place, Replay};
 use crate::parallel::prelude::*;
@@ -67,6 +67,9 @@ impl Replay {
         let best = Some(best).filter(|best| best.area > step);
         let curve = |scores: &[f64]| Ranking::new(scores, &saved, weights, base).percentiles();
         let mut curves: Vec<Vec<f64>> = rankings.iter().map(|(_, scores)| curve(scores)).collect();
+        if self.corrected.is_some() {
+            curves = curves.into_iter().map(not_rising).collect();
+        }
         let estimate = Ranking::new(&optimal.reducible, &optimal.reducible, weights, base).percentiles();
         curves[OPTIMAL] = curve_below(estimate, &curves, OPTIMAL);
         let (mut gains, mut errors, mut named_curves) = (Named::new(), Named::new(), Named::new());
@@ -106,8 +109,8 @@ mod tests {
 
     #[test]
     fn best_curve_ends_where_all_end_and_is_never_above_another() {
-        let curves = [vec![1.0, 0.8, 0.6], vec![1.0, 0.5, 0.6], vec![9.0; 3]];
-        assert_eq!(curve_below(vec![1.0, 0.75, 0.7], &curves, 2), [1.0, 0.5, 0.6]);
+        let curves = [vec![1.0, 0.8, 0.6], vec![1.0, 0.7, 0.6], vec![9.0; 3]];
+        assert_eq!(curve_below(vec![1.0, 0.75, 0.7], &curves, 2), [1.0, 0.7, 0.6]);
         assert_eq!(curve_below(vec![1.0, 0.5, 0.75], &curves[..1], 1)[2], 0.6);
         let lower = curve_below(vec![1.0, 0.65, 0.5], &curves[..1], 1);
         assert!((lower[1] - 0.7).abs() < 1e-12 && lower[2] == 0.6, "{lower:?}");

@@ -99,6 +99,9 @@ fn check(loss: &Loss) {
         for (name, policy) in &policies {
             let [own, truth] = [&world.by_labels, &world.by_truth]
                 .map(|table| policy.replay(table).unwrap().evaluate(policy).unwrap());
+            for (ranking, curve) in own.corrected_curves.iter().flat_map(|curves| curves.iter()) {
+                assert!(curve.windows(2).all(|two| two[1] <= two[0] + 1e-12), "{loss}, {name}, {ranking}: {curve:?}");
+            }
             for (place, (_, ranking)) in rankings.iter().enumerate().filter(|(_, (router, _))| router == name) {
                 found[place].push(gain(&own, ranking));
                 truths[place] += gain(&truth, ranking)[0] / TABLES as f64;
