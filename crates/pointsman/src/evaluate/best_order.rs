@@ -19,6 +19,13 @@ pub(crate) struct BestOrder {
     pub(super) reducible: Vec<f64>,
 }
 
+impl BestOrder {
+    /// Numbers of the rows whose mean is the area that the order wins over a random one, and whose variance is that of the estimate.
+    pub(crate) fn area_by_row(&self) -> Vec<f64> {
+        self.won.by_row()
+    }
+}
+
 impl Replay {
     /// The best possible order, if a perfect oracle is asked; by the rows' truth if that is known.
     pub(crate) fn best_order(&self) -> BestOrder {
