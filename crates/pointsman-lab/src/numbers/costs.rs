@@ -162,8 +162,8 @@ pub(super) fn section(numbers: &Value) -> String {
          follows the bias of its group; there a part of the bias stays. `corrected_standard_error` is that of the rows and, where no \
          unbiased estimate exists, of how far two corrections differ. `corrected_identified` is the range \
          that k labels leave open, however many rows there are: *open* in the table, below and above the estimate; *covers* is how often it holds the truth if widened by 1.96 standard \
-         errors. `corrected_gain` is what rankings are compared by; what the best possible order saves is the mean of two estimates, by shrunken snapshots and \
-         by draws from laws of rows of which the router expects the same, and half of their difference is part of the standard error. `savings` compares \
+         errors. `corrected_gain` is what rankings are compared by; what the best possible order saves is estimated at shrunken snapshots, and half of the \
+         difference to posterior draws from the same law is part of the standard error. `savings` compares \
          with the mean of the best thresholds chosen on the rows themselves, which look too cheap, and chosen on other held-out rows, \
          which are too dear by about as much.\n\n\
          {} worlds of three classes, {} calibration and {} held-out rows, in which a feature tells items that are ambiguous for everybody \

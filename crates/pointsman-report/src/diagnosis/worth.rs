@@ -151,6 +151,6 @@ fn gain_table(diagnosis: &Diagnosis, worth: &Worth) -> String {
         let name = escaped(&format!("{own} less {}", ranking_label("total-uncertainty")));
         rows.push((false, vec![name, more_by, ends, scale.draw(Some(more), "vermilion")]));
     }
-    "<h3>Routing gain: 0 is routing at random, 1 the best order known</h3>".to_owned()
+    "<h3>Routing gain: 0 is routing at random, 1 the best possible order</h3>".to_owned()
         + &html_table("Routing gains", &["ranking", "gain", "interval", "interval (line at zero)"], &rows)
 }

@@ -7,7 +7,7 @@ use super::estimate::Average;
 use super::halves::Ordered;
 use super::limited::{Held, Ranked, Rows};
 use crate::error::Result;
-use crate::evaluate::{Quantiles, RowCosts, Thresholds, spans};
+use crate::evaluate::{BestOrder, Quantiles, RowCosts, Thresholds, area_by_row, spans};
 use crate::parallel::prelude::*;
 use crate::partition::Partition;
 use crate::policy::Policy;
@@ -51,6 +51,10 @@ pub(super) struct Crossfit {
     pub(super) always: Vec<Average>,
     /// The reducible loss of the weak prediction.
     pub(super) reducible: Average,
+    /// The area that the best possible order wins over a random one, estimated as `evaluate` does with the first plan's router.
+    pub(super) best: Average,
+    /// What the labels leave open of it.
+    pub(super) best_open: f64,
     /// Thresholds on total uncertainty, and the ranking by it.
     pub(super) threshold: Outcome,
     /// The ranking by the uncertainty of the predictions that the first re-calibrated plan serves.
@@ -65,6 +69,9 @@ pub(super) struct Crossfit {
 struct Split {
     always: Vec<Vec<f64>>,
     reducible: Vec<f64>,
+    best: Vec<f64>,
+    /// Half by half.
+    best_open: [f64; 2],
     threshold: RowResults,
     recalibrated_uncertainty: Option<RowResults>,
     routers: Vec<Option<RowResults>>,
@@ -121,6 +128,8 @@ impl Crossfit {
         Ok(Some(Self {
             always: (0..actions).map(always).collect(),
             reducible: Average::over(splits.iter().map(|split| split.reducible.as_slice()), &weights),
+            best: Average::over(splits.iter().map(|split| split.best.as_slice()), &weights),
+            best_open: splits.iter().flat_map(|split| split.best_open).sum::<f64>() / (2 * SPLITS) as f64,
             threshold,
             recalibrated_uncertainty: outcome(&|split| split.recalibrated_uncertainty.as_ref()),
             routers,
@@ -150,6 +159,8 @@ impl Split {
         let mut found = Self {
             always: vec![vec![0.0; n]; task.actions()],
             reducible: vec![0.0; n],
+            best: vec![0.0; n],
+            best_open: [0.0; 2],
             threshold: RowResults::zeros(n),
             recalibrated_uncertainty: None,
             routers: Vec::new(),
@@ -170,6 +181,10 @@ impl Split {
             };
             found.add_router(task, plan, &policies, &halves, &truths)?;
             if place == 0 {
+                for half in [0, 1] {
+                    let (rows, table) = &halves[half];
+                    found.add_best_order(half, rows, &policies[1 - half].replay(table)?.best_order());
+                }
                 // Half of the table may fail to keep a limit that the whole table can keep.
                 let [first, second] = policies.map(|policy| policy.reprice(task));
                 found.agreeing = first.ok().zip(second.ok()).map(|pair| agreeing(&ordered.rows, pair)).transpose()?;
@@ -198,6 +213,12 @@ impl Split {
                 self.always[action][row as usize] = *cost;
             }
         }
+    }
+
+    /// Adds the best possible order of one half's rows.
+    fn add_best_order(&mut self, half: usize, rows: &[u32], best: &BestOrder) {
+        self.best_open[half] = best.open;
+        rows.iter().zip(best.area_by_row()).for_each(|(&row, area)| self.best[row as usize] = area);
     }
 
     /// Adds the routers of a plan, each evaluated on the other half.
@@ -288,7 +309,8 @@ impl Truth {
 
     /// Records the results of a rule on this half; `loss` is its loss where it predicts.
     fn record(&self, rows: &[u32], held: Option<Held>, scores: &[f64], loss: &[f64], into: &mut RowResults) {
-        let ranks = ranks(scores, &self.weights);
+        let saved: Vec<f64> = self.total.iter().zip(&self.irreducible).map(|(total, least)| total - least).collect();
+        let won = area_by_row(scores, &saved, &self.weights);
         into.missed += usize::from(held.is_none());
         for (place, &row) in rows.iter().enumerate() {
             let row = row as usize;
@@ -296,24 +318,10 @@ impl Truth {
                 into.cost[row] = held.cost[place];
                 into.routed[row] = held.routed[place];
             }
-            into.won[row] = (self.total[place] - self.irreducible[place]) * (0.5 - ranks[place]);
+            into.won[row] = won[place];
             into.loss[row] = loss[place];
         }
     }
-}
-
-/// Each row's rank by score, highest first, as a share of the weight; tied rows share their mean rank.
-pub(super) fn ranks(scores: &[f64], weights: &[f64]) -> Vec<f64> {
-    let mut order: Vec<usize> = (0..scores.len()).collect();
-    order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
-    let all: f64 = weights.iter().sum();
-    let (mut ranks, mut before) = (vec![0.0; scores.len()], 0.0);
-    for tied in order.chunk_by(|&a, &b| scores[a] == scores[b]) {
-        let weight: f64 = tied.iter().map(|&row| weights[row]).sum();
-        tied.iter().for_each(|&row| ranks[row] = (before + weight / 2.0) / all);
-        before += weight;
-    }
-    ranks
 }
 
 /// The weighted share of rows on which two policies of one task take the same action.

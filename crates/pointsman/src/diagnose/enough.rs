@@ -83,7 +83,7 @@ impl LeftOut {
 pub struct Compared {
     /// The partition.
     pub partition: String,
-    /// Normalised gain of ranking by its reducible loss.
+    /// Normalised gain of ranking by its reducible loss, on the scale of [`Worth::gain`](super::Worth::gain).
     pub gain: Option<f64>,
     /// Cost per query at the task's prices; unknown if the task has only one action.
     pub cost: Option<f64>,

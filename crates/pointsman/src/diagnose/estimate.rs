@@ -68,16 +68,27 @@ impl Average {
         Self { rows: subtract(&self.rows, &other.rows), splits: subtract(&self.splits, &other.splits) }
     }
 
+    /// The same in another unit.
+    pub(super) fn scaled(&self, factor: f64) -> Self {
+        let scale = |values: &[f64]| values.iter().map(|x| factor * x).collect();
+        Self { rows: scale(&self.rows), splits: scale(&self.splits) }
+    }
+
+    /// The standard error of the mean: its variance is that of a mean over rows plus the variance between splits.
+    pub(super) fn standard_error(&self, weights: &[f64]) -> f64 {
+        let rows = WeightedMean::new(weights.iter().copied().zip(self.rows.iter().copied()));
+        let n = self.splits.len() as f64;
+        let between: f64 = self.splits.iter().map(|x| (x - rows.mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
+        (rows.squared_deviations / (rows.weight * rows.weight) + between).sqrt()
+    }
+
     pub(super) fn mean(&self, weights: &[f64]) -> f64 {
         mean(&self.rows, weights)
     }
 
-    /// The mean with an interval. Its variance is that of a mean over rows plus the variance between splits.
+    /// The mean with an interval.
     pub(super) fn interval(&self, weights: &[f64]) -> Estimate {
-        let rows = WeightedMean::new(weights.iter().copied().zip(self.rows.iter().copied()));
-        let n = self.splits.len() as f64;
-        let between: f64 = self.splits.iter().map(|x| (x - rows.mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
-        Estimate::new(rows.mean, (rows.squared_deviations / (rows.weight * rows.weight) + between).sqrt())
+        Estimate::new(self.mean(weights), self.standard_error(weights))
     }
 }
 

@@ -24,12 +24,10 @@ mod worth;
 
 use crate::error::{Error, Result, TableError};
 use crate::estimate::RowEstimates;
-use crate::loss::Loss;
 use crate::numeric::weighted::weighted_mean;
 use crate::partition::{CellId, Factor, Partition};
 use crate::router::Router;
 use crate::table::Table;
-use crate::table::simplex::dot;
 use crate::task::{Task, TaskSummary};
 pub use advice::{Advice, Recommendation};
 pub use agreement::{Agreement, ChangedCell, Sensitivity, copies_per_label};
@@ -206,7 +204,8 @@ pub fn diagnose_annotated(
     diagnosis.enough.features_left_out = left_out;
     match crossfit {
         Some(crossfit) => {
-            diagnosis.add_crossfit(&crossfit, &plans, task.actions() > 1, best_area(&ordered.rows, task.loss()));
+            let negligible = 1e-12 * task.loss().rounding();
+            diagnosis.add_crossfit(&crossfit, &plans, task.actions() > 1, negligible);
             diagnosis.add_correlation(correlation(&ordered, &router, &unlimited)?, &ordered.rows);
         }
         // The labels of the whole table may separate noise from error where those of a half of its few rows do not.
@@ -252,26 +251,6 @@ fn plans(rows: &Table, partition: &Partition, left_out: &[LeftOut]) -> Vec<Plan>
     let mut plans = vec![plan(partition.clone(), false), plan(served, true)];
     plans.extend(others.filter(|other| other != partition).map(|other| plan(other, false)));
     plans
-}
-
-/// The area that the best ranking wins over a random one, from snapshot means shrunk so that they vary as the true distributions do.
-fn best_area(rows: &Table, loss: &Loss) -> f64 {
-    let Some(estimates) = RowEstimates::fit(rows, loss) else { return 0.0 };
-    let classes = rows.classes().len();
-    let (mut point, mut served, mut losses) = (vec![0.0; classes], vec![0.0; classes], vec![0.0; classes]);
-    let reducible: Vec<f64> = (0..rows.rows())
-        .map(|row| {
-            estimates.point_into(rows, row, &mut point);
-            rows.dist_into(row, &mut served);
-            loss.losses_into(&served, &mut losses);
-            dot(&point, &losses) - loss.entropy(&point)
-        })
-        .collect();
-    let weights: Vec<f64> = (0..rows.rows()).map(|row| rows.weight(row)).collect();
-    let ranks = crossfit::ranks(&reducible, &weights);
-    let won: Vec<f64> = reducible.iter().zip(&ranks).map(|(r, rank)| r * (0.5 - rank)).collect();
-    let area = estimate::mean(&won, &weights);
-    if area > 1e-12 * loss.rounding() { area } else { 0.0 }
 }
 
 /// Bounds on the reducible loss over all cells.

@@ -21,10 +21,12 @@ pub struct Worth {
     /// good, and so is total uncertainty if the model is calibrated.
     pub correlation: Option<f64>,
     /// Normalised gain of ranking by reducible loss (`higher-order`), by `total-uncertainty` and by the uncertainty of the re-calibrated
-    /// prediction: 0 is random, 1 is point-wise optimal as far as the labels show, which is at least the best partition compared. Unknown if
-    /// no loss is reducible.
+    /// prediction: 0 is random, 1 the best possible order, which is estimated as in [`Evaluation::corrected_gain`]. Unknown if no loss is
+    /// reducible.
+    ///
+    /// [`Evaluation::corrected_gain`]: crate::Evaluation::corrected_gain
     pub gain: Named<Option<f64>>,
-    /// The same gains with intervals; the area of the best ranking is taken as known.
+    /// The same gains with intervals, which include what the labels leave open of the best possible order.
     pub gain_interval: Named<Option<Estimate>>,
     /// The difference of the first two.
     pub gain_over_total_uncertainty: Option<Estimate>,
@@ -63,7 +65,8 @@ struct Summary<'a> {
     crossfit: &'a Crossfit,
     own: &'a Outcome,
     simpler: Vec<SimplerRule<'a>>,
-    /// The area that the best ranking wins over a random one.
+    /// The area that the best possible order wins over a random one.
+    best: &'a Average,
     best_area: f64,
     /// Whether costs are compared: there is a choice of actions, and the router keeps the task's limit in every half.
     priced: bool,
@@ -71,20 +74,23 @@ struct Summary<'a> {
 }
 
 impl Diagnosis {
-    /// Adds the results of cross-fitting. `best_area` is the area that the best ranking wins over a random one.
-    pub(super) fn add_crossfit(&mut self, crossfit: &Crossfit, plans: &[Plan], has_choice: bool, best_area: f64) {
+    /// Adds the results of cross-fitting.
+    pub(super) fn add_crossfit(&mut self, crossfit: &Crossfit, plans: &[Plan], has_choice: bool, negligible: f64) {
         let Some(own) = &crossfit.routers[0] else { return };
         let (weights, threshold) = (&crossfit.weights, &crossfit.threshold);
-        // No ranking tried wins more than the best one. Snapshot means shrunk in cells of the top class ignore features.
+        // The ranking that wins most counts as the best possible.
         let rankings = crossfit.routers.iter().chain([&crossfit.recalibrated_uncertainty]).flatten().chain([threshold]);
-        let best_area = rankings.map(|outcome| outcome.won.mean(weights)).fold(best_area, f64::max);
+        let wins = |order: &&Average| order.mean(weights);
+        let orders = rankings.map(|outcome| &outcome.won).chain([&crossfit.best]);
+        let best = orders.max_by(|a, b| wins(a).total_cmp(&wins(b))).unwrap_or(&crossfit.best);
+        let best_area = Some(wins(&best)).filter(|area| *area > negligible).unwrap_or(0.0);
         let mut simpler = always_rules(&self.task, crossfit);
         if threshold.missed == 0 {
             let (name, routed) = ("total-uncertainty".to_owned(), threshold.routed.clone());
             simpler.push(SimplerRule { name, cost: &threshold.cost, routed });
         }
         let priced = has_choice && own.missed == 0;
-        let summary = Summary { crossfit, own, simpler, best_area, priced, task: &self.task };
+        let summary = Summary { crossfit, own, simpler, best, best_area, priced, task: &self.task };
         let worth = summary.worth();
         if let Some(served) = &crossfit.routers[1] {
             let keeps_cost = priced && served.missed == 0 && !summary.has_target();
@@ -115,13 +121,16 @@ impl Summary<'_> {
         value.interval(&self.crossfit.weights)
     }
 
-    /// The area won over a random ranking, as a part of what the best ranking wins.
+    /// The area won over a random ranking, as a part of what the best possible order wins.
     fn gain(&self, won: &Average) -> Option<f64> {
         (self.best_area > 0.0).then(|| won.mean(&self.crossfit.weights) / self.best_area)
     }
 
     fn gain_interval(&self, won: &Average) -> Option<Estimate> {
-        (self.best_area > 0.0).then(|| self.interval(won).scaled(1.0 / self.best_area))
+        let gain = self.gain(won)?;
+        // A ratio A/B varies as (A − G B)/B does.
+        let error = won.minus(&self.best.scaled(gain)).standard_error(&self.crossfit.weights);
+        Some(Estimate::new(gain, error.hypot(gain * self.crossfit.best_open) / self.best_area))
     }
 
     fn worth(&self) -> Worth {

@@ -206,18 +206,6 @@ impl RowLaws {
     pub(crate) fn centre_into(&self, table: &Table, row: usize, out: &mut [f64]) {
         self.groups[self.group_of_row[row] as usize].centre_into(table, row, out);
     }
-
-    /// Writes the parameters of a row's Dirichlet posterior of p*, given its votes.
-    pub(crate) fn parameters_into(&self, table: &Table, row: usize, out: &mut [f64]) {
-        let moments = &self.groups[self.group_of_row[row] as usize].moments;
-        let Some(votes) = table.votes(row) else { return };
-        let concentration = moments.concentration();
-        table.dist_into(row, out);
-        for (rank, &class) in ranking(out).iter().enumerate() {
-            let class = class as usize;
-            out[class] = concentration * moments.mean[rank] + f64::from(votes.counts()[class]);
-        }
-    }
 }
 
 /// Whether the entropy is symmetric in the classes.

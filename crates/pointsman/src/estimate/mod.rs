@@ -41,7 +41,6 @@ use between::shrink_tree_cells;
 pub(crate) use borrowed::BorrowedLosses;
 pub(crate) use by_row::{RowEstimates, RowLaws};
 pub(crate) use choice::estimator_for_leaves;
-pub(crate) use dirichlet::draw_into;
 pub(crate) use enclosure::Enclosure;
 pub(crate) use group_losses::{GroupLosses, LossTable};
 pub(crate) use identified::{RowVotes, identified};

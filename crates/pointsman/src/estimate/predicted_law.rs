@@ -11,10 +11,10 @@ use super::dirichlet::draw_into;
 use crate::table::Table;
 use crate::table::simplex::dot;
 
-/// Rows of similar mean per concentration.
+/// Rows of similar mean per concentration, or of similar score per law.
 const ROWS_PER_GROUP: usize = 200;
 
-/// The largest number of concentrations.
+/// The largest number of such groups.
 const MAX_GROUPS: usize = 40;
 
 /// Sweeps over all pairs of weights; each improves the fit.
@@ -35,27 +35,47 @@ pub(crate) struct PredictedLaw {
 impl PredictedLaw {
     /// Fits the laws. `predictions` are lists of one distribution per row, `order` is an order of the rows that does not depend on labels.
     pub(crate) fn fit(table: &Table, predictions: &[Vec<f64>], order: &[u32]) -> Self {
-        let classes = table.classes().len();
-        let weights = mixture_weights(table, predictions);
-        let mut means = vec![0.0; table.rows() * classes];
-        for (prediction, weight) in predictions.iter().zip(&weights) {
-            means.iter_mut().zip(prediction).for_each(|(mean, share)| *mean += weight * share);
-        }
-        let mut law = Self { classes, means, concentrations: vec![0.0; table.rows()] };
+        let mut law = Self::without_means(table);
+        law.mix(table, predictions, order);
         let entropy = |row: u32| 1.0 - law.square(row as usize);
         let mut order = order.to_vec();
         order.sort_by(|&a, &b| entropy(a).total_cmp(&entropy(b)));
-        let all = law.relative_variance(table, &order).unwrap_or(0.0);
-        let groups = (order.len() / ROWS_PER_GROUP).clamp(1, MAX_GROUPS);
-        for group in 0..groups {
-            let rows = &order[group * order.len() / groups..(group + 1) * order.len() / groups];
-            let variance = law.relative_variance(table, rows).unwrap_or(all);
+        law.concentrate(table, &order);
+        law
+    }
+
+    /// Fits the laws with weights and concentrations of their own in each group of consecutive rows of `order`, the table's rows sorted by a
+    /// score that does not depend on their labels.
+    pub(crate) fn fit_in_groups(table: &Table, predictions: &[Vec<f64>], order: &[u32]) -> Self {
+        let mut law = Self::without_means(table);
+        groups(order).for_each(|rows| law.mix(table, predictions, rows));
+        law.concentrate(table, order);
+        law
+    }
+
+    fn without_means(table: &Table) -> Self {
+        let (classes, rows) = (table.classes().len(), table.rows());
+        Self { classes, means: vec![0.0; rows * classes], concentrations: vec![0.0; rows] }
+    }
+
+    /// Writes the means of some rows, as the mixture of predictions that is closest to their labels.
+    fn mix(&mut self, table: &Table, predictions: &[Vec<f64>], rows: &[u32]) {
+        let weights = mixture_weights(table, predictions, rows);
+        for place in rows.iter().flat_map(|&row| row as usize * self.classes..(row as usize + 1) * self.classes) {
+            self.means[place] = predictions.iter().zip(&weights).map(|(shares, weight)| weight * shares[place]).sum();
+        }
+    }
+
+    /// Fits one concentration per group of consecutive rows of `order`.
+    fn concentrate(&mut self, table: &Table, order: &[u32]) {
+        let all = self.relative_variance(table, order).unwrap_or(0.0);
+        for rows in groups(order) {
+            let variance = self.relative_variance(table, rows).unwrap_or(all);
             let [least, largest] = CONCENTRATIONS;
             // The variance of a Dirichlet law is (1 − ‖m‖²)/(A + 1).
             let concentration = if variance > 0.0 { (1.0 / variance - 1.0).clamp(least, largest) } else { largest };
-            rows.iter().for_each(|&row| law.concentrations[row as usize] = concentration);
+            rows.iter().for_each(|&row| self.concentrations[row as usize] = concentration);
         }
-        law
     }
 
     /// The means of all rows, row by row.
@@ -110,12 +130,18 @@ impl PredictedLaw {
     }
 }
 
-/// The weights, positive and of sum one, of the mixture of predictions that is closest to the labels.
-fn mixture_weights(table: &Table, predictions: &[Vec<f64>]) -> Vec<f64> {
+/// Groups of consecutive rows of an order, of about [`ROWS_PER_GROUP`] each.
+fn groups(order: &[u32]) -> impl Iterator<Item = &[u32]> {
+    let count = (order.len() / ROWS_PER_GROUP).clamp(1, MAX_GROUPS);
+    (0..count).map(move |group| &order[group * order.len() / count..(group + 1) * order.len() / count])
+}
+
+/// The weights, positive and of sum one, of the mixture of predictions that is closest to the labels of some rows.
+fn mixture_weights(table: &Table, predictions: &[Vec<f64>], rows: &[u32]) -> Vec<f64> {
     let (count, classes) = (predictions.len(), table.classes().len());
     let (mut products, mut targets) = (vec![vec![0.0; count]; count], vec![0.0; count]);
     let mut snapshot = vec![0.0; classes];
-    for row in 0..table.rows() {
+    for row in rows.iter().map(|&row| row as usize) {
         let Some(votes) = table.votes(row) else { continue };
         votes.mean_into(&mut snapshot);
         let of = |place: usize| &predictions[place][row * classes..][..classes];

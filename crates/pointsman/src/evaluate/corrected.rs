@@ -6,9 +6,9 @@ use rand_pcg::Pcg64;
 use rand_pcg::rand_core::SeedableRng;
 
 use super::Place;
-use super::hindsight::Hindsight;
+use super::hindsight::{Hindsight, predictions};
 use crate::error::Result;
-use crate::estimate::{RowEstimates, RowLaws, RowLosses, RowVotes, draw_into};
+use crate::estimate::{PredictedLaw, RowEstimates, RowLaws, RowLosses, RowVotes};
 use crate::parallel::prelude::*;
 use crate::policy::Policy;
 use crate::router::label_free;
@@ -29,11 +29,8 @@ pub(super) struct Corrected {
     pub(super) alternative: Vec<f64>,
     /// The losses of the other oracles: one list per oracle.
     pub(super) oracles: Vec<Vec<f64>>,
-    /// Losses under the rows' shrunk snapshot means.
-    pub(super) smooth: Smooth,
-    /// The reducible loss under posterior draws of each row's p*, under the law of rows with similar expected reducible loss: [`DRAWS`] per
-    /// row, row by row. `None` if too few rows have two labels.
-    pub(super) drawn: Option<Vec<f64>>,
+    /// The reducible losses that evaluate the best order of routing.
+    pub(super) reducible: LawReducible,
     /// What the best action per row is estimated from.
     pub(super) hindsight: Hindsight,
     /// The rows' votes; none if two labels per item identify the loss.
@@ -42,11 +39,13 @@ pub(super) struct Corrected {
     pub(super) all_identified: bool,
 }
 
-/// Losses under snapshot means that are shrunk so that they vary as the true distributions do; they evaluate the best order of routing.
+/// Reducible losses under the law of each row's p*, given what predicts it and its labels.
 #[derive(Debug, Clone)]
-pub(super) struct Smooth {
-    pub(super) total: Vec<f64>,
-    pub(super) irreducible: Vec<f64>,
+pub(super) struct LawReducible {
+    /// At the row's snapshot mean, shrunk so that it varies as p* does.
+    pub(super) at_points: Vec<f64>,
+    /// At posterior draws: [`DRAWS`] per row, row by row.
+    pub(super) at_draws: Vec<f64>,
 }
 
 impl Corrected {
@@ -70,40 +69,39 @@ impl Corrected {
         order.iter().zip(DRAW_SEED..).for_each(|(&row, number)| numbers[row as usize] = number);
         order.sort_by(|&a, &b| scores[a as usize].total_cmp(&scores[b as usize]));
         let laws = RowLaws::fit(table, &order);
-        let hindsight = Hindsight::fit(policy, table, places, &estimates, laws.as_ref(), &unsorted)?;
-        let buffers = || [(); 4].map(|()| vec![0.0; classes]);
-        // Total and irreducible loss under the shrunk snapshot mean, and reducible loss of each draw.
-        let measure = |[served, losses, law, draw]: &mut [Vec<f64>; 4], row: usize| {
+        let predictions = predictions(policy, table, &estimates, laws.as_ref())?;
+        let law = PredictedLaw::fit_in_groups(table, &predictions, &order);
+        let hindsight = Hindsight::fit(policy, table, places, predictions, &unsorted)?;
+        let buffers = || [(); 3].map(|()| vec![0.0; classes]);
+        let measure = |[served, losses, truth]: &mut [Vec<f64>; 3], row: usize| {
             match policy.served(places[row].source) {
                 Some(centroid) => served.copy_from_slice(centroid),
                 None => table.dist_into(row, served),
             }
             loss.losses_into(served, losses);
-            let point = &points[row * classes..][..classes];
-            let mut drawn = [0.0; DRAWS];
-            if let Some(laws) = &laws {
-                laws.parameters_into(table, row, law);
-                let mut random = Pcg64::seed_from_u64(numbers[row]);
-                for reducible in &mut drawn {
-                    draw_into(law, &mut random, draw);
-                    *reducible = dot(draw, losses) - loss.entropy(draw);
-                }
-            }
-            (dot(point, losses), loss.entropy(point), drawn)
+            let reducible = |truth: &[f64]| dot(truth, losses) - loss.entropy(truth);
+            law.point_into(table, row, truth);
+            let at_point = reducible(truth);
+            let mut random = Pcg64::seed_from_u64(numbers[row]);
+            let at_draws = [(); DRAWS].map(|()| {
+                law.draw_into(table, row, &mut random, truth);
+                reducible(truth)
+            });
+            (at_point, at_draws)
         };
-        let rows: Vec<(f64, f64, [f64; DRAWS])> =
+        let rows: Vec<(f64, [f64; DRAWS])> =
             (0..places.len()).into_par_iter().with_min_len(1 << 8).map_init(buffers, measure).collect();
-        let total = rows.iter().map(|(total, ..)| *total).collect();
-        let smooth = Smooth { total, irreducible: rows.iter().map(|(_, irreducible, _)| *irreducible).collect() };
-        let drawn = laws.is_some().then(|| rows.iter().flat_map(|(.., drawn)| *drawn).collect());
+        let reducible = LawReducible {
+            at_points: rows.iter().map(|(at_point, _)| *at_point).collect(),
+            at_draws: rows.iter().flat_map(|(_, at_draws)| *at_draws).collect(),
+        };
         let oracles = other_oracles(policy, table, raw, points)?;
         let [irreducible, alternative] = estimates.pseudo_values(table);
         Ok(Some(Self {
             irreducible,
             alternative,
             oracles,
-            smooth,
-            drawn,
+            reducible,
             hindsight,
             votes: RowVotes::from_table(table, loss),
             all_identified: estimates.all_identified,

@@ -52,9 +52,41 @@ impl Ranking {
     }
 }
 
+/// The nearest curve between the same ends that does not rise, by least squares; the curve itself if its end is not below its start.
+///
+/// A perfect oracle takes no loss back, so the true curve of no order rises. Its estimate from few labels may, where the loss of the oracle
+/// happens to look larger than that of the prediction.
+pub(super) fn not_rising(curve: Vec<f64>) -> Vec<f64> {
+    let (Some(&start), Some(&end)) = (curve.first(), curve.last()) else { return curve };
+    if end >= start {
+        return curve;
+    }
+    // Runs of rising values are replaced by their mean: each pool has a mean and a number of values.
+    let mut pools: Vec<(f64, usize)> = Vec::with_capacity(curve.len());
+    for value in curve {
+        let mut pool = (value.clamp(end, start), 1);
+        while let Some((mean, count)) = pools.pop_if(|(mean, _)| *mean < pool.0) {
+            let both = count + pool.1;
+            pool = ((mean * count as f64 + pool.0 * pool.1 as f64) / both as f64, both);
+        }
+        pools.push(pool);
+    }
+    pools.into_iter().flat_map(|(mean, count)| std::iter::repeat_n(mean, count)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn curves_that_rise_are_replaced_by_the_nearest_that_do_not() {
+        assert_eq!(not_rising(vec![1.0, 0.75, 0.5, 0.75, 0.5]), [1.0, 0.75, 0.625, 0.625, 0.5]);
+        // Nothing is above the start or below the end.
+        assert_eq!(not_rising(vec![1.0, 1.5, 0.25, 0.5]), [1.0, 1.0, 0.5, 0.5]);
+        for kept in [vec![1.0, 0.5, 0.5, 0.0], vec![0.5, 0.25, 0.75], vec![]] {
+            assert_eq!(not_rising(kept.clone()), kept);
+        }
+    }
 
     #[test]
     fn perfect_ranking_has_the_least_area() {

@@ -93,10 +93,10 @@ pub struct Evaluation {
     /// items have one label each.
     pub gain: Named<Option<f64>>,
     /// The gains corrected for the bias of few labels, by which rankings should be compared; unknown if that is impossible. The saving of the
-    /// best possible ranking is the mean of two estimates, from shrunk snapshot means and from draws of the true distributions (only the
-    /// first if few rows have two labels), or that of the best ranking compared if it is larger.
+    /// best possible ranking is estimated from the law of p* given what predicts it, and is at least that of the best ranking compared.
     pub corrected_gain: Option<Named<Option<f64>>>,
-    /// Standard errors of the corrected gains, from the variance over rows and half of the difference of the two estimates.
+    /// Standard errors of the corrected gains, from the variance over rows and half of the difference of two estimates of the best possible
+    /// ranking: at shrunk snapshot means, which is used, and at draws of the true distributions.
     pub corrected_gain_standard_error: Option<Named<Option<f64>>>,
     /// Mean loss if the first 0 %, 1 %, … 100 % of each ranking are routed to a perfect oracle, without prices.
     pub curves: Named<Vec<f64>>,

@@ -70,19 +70,17 @@ struct LinearSaving {
 type RowValues = Vec<f64>;
 
 impl Hindsight {
-    /// Fits the laws. `order` is an order of the rows that does not depend on labels, `by_score` the laws of rows with similar scores.
+    /// Fits the laws. `predictions` are lists of one distribution per row, `order` is an order of the rows that does not depend on labels.
     pub(super) fn fit(
         policy: &Policy,
         table: &Table,
         places: &[Place],
-        estimates: &RowEstimates,
-        by_score: Option<&RowLaws>,
+        mut predictions: Vec<Vec<f64>>,
         order: &[u32],
     ) -> Result<Self> {
         let classes = table.classes().len();
         let mut seeds = vec![0; order.len()];
         order.iter().zip(0..).for_each(|(&row, number)| seeds[row as usize] = number);
-        let mut predictions = predictions(policy, table, estimates, by_score)?;
         let law = PredictedLaw::fit(table, &predictions, order);
         predictions.push(law.means().to_vec());
         let mixture = MixedLaw::fit(table, predictions, order);
@@ -107,7 +105,7 @@ impl Hindsight {
 
 /// The distributions that predict p*: the model's, the mean votes of rows with similar confidence and with similar score, and those of
 /// measured oracles.
-fn predictions(
+pub(super) fn predictions(
     policy: &Policy,
     table: &Table,
     estimates: &RowEstimates,

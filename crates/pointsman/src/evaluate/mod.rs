@@ -1,6 +1,7 @@
 //! Evaluation on held-out rows: the cost of a policy, of alternative rules and of the best possible decisions.
 
 mod actions;
+mod best_order;
 mod calibration;
 mod caps;
 mod cells;
@@ -24,11 +25,13 @@ mod sweep;
 mod taken_actions;
 mod threshold;
 
+pub(crate) use best_order::BestOrder;
 pub use calibration::{CalibrationError, CellError};
 pub use caps::{CostOfCaps, EvaluatedCap};
 pub use cells::{CellSummary, HeldOutCell};
 pub use comparison::{Comparison, Difference, PolicyCost, compare_policies};
 pub use evaluation::{Evaluation, LossReached, Truth};
+pub(crate) use gain::area_by_row;
 pub use grid::{GridRoute, PriceGrid};
 use limited_threshold::{FirstRouted, part_before};
 pub(crate) use limited_threshold::{Parts, Quantiles, spans};

@@ -1,8 +1,7 @@
 //! Routing curves and gains of rankings.
 
 use super::Evaluation;
-use super::corrected::Corrected;
-use super::curve::Ranking;
+use super::curve::{Ranking, not_rising};
 use super::gain::GainArea;
 use super::replay::{Basis, Place, Replay};
 use crate::parallel::prelude::*;
@@ -48,53 +47,36 @@ impl Replay {
 
     /// Curves and gains of the rankings, corrected for the bias of few labels.
     ///
-    /// The saving of the best possible ranking depends on the variance of the true distributions, about which few labels say little. It is the
-    /// mean of two estimates: one from snapshot means shrunk among rows of similar confidence, which understates the variance due to
-    /// features, and one from posterior draws under the law of rows with similar expected reducible loss, which overstates it. Half of their
-    /// difference is part of the standard errors. If too few rows have two labels for such laws, only the first is used.
-    pub(super) fn rank_corrected(&self, mut rankings: [(&str, Vec<f64>); 5], step: f64, evaluation: &mut Evaluation) {
+    /// Gains are parts of what the best possible order wins ([`BestOrder`](super::BestOrder)). What the labels leave open of it is part of the
+    /// standard errors.
+    fn rank_corrected(&self, mut rankings: [(&str, Vec<f64>); 5], step: f64, evaluation: &mut Evaluation) {
         let weights = &self.weights;
         let saved: Vec<f64> =
             (0..weights.len()).map(|row| self.total[row] - self.irreducible_at(row, Basis::Corrected)).collect();
         let base = self.mean(&|row| self.total[row]).mean;
-        let best_of = |values: &[f64]| {
-            let draws = values.len() / weights.len().max(1);
-            let spread: Vec<f64> = weights.iter().flat_map(|weight| vec![*weight; draws]).collect();
-            let won = GainArea::new(values, values, &spread).mean_of_draws(draws);
-            (won, Ranking::new(values, values, &spread, base).percentiles())
-        };
-        let bests = match &self.corrected {
-            // The truth is known.
-            None => {
-                let best = best_of(&saved);
-                [best.clone(), best]
-            }
-            Some(Corrected { smooth, drawn, .. }) => {
-                let of_cells: Vec<f64> =
-                    self.groups.iter().map(|group| group.total - group.losses(Basis::Corrected).0).collect();
-                rankings[BY_CELL].1 = self.places.iter().map(|place| of_cells[place.group as usize]).collect();
-                let shrunken: Vec<f64> = smooth.total.iter().zip(&smooth.irreducible).map(|(a, b)| a - b).collect();
-                let by_snapshots = best_of(&shrunken);
-                let by_draws = drawn.as_ref().map_or_else(|| by_snapshots.clone(), |drawn| best_of(drawn));
-                [by_snapshots, by_draws]
-            }
-        };
-        let [(low, low_curve), (high, high_curve)] = &bests;
-        let (optimal, open) = (low.midpoint(high), (high.area - low.area) / 2.0);
+        if self.corrected.is_some() {
+            let of_cells: Vec<f64> =
+                self.groups.iter().map(|group| group.total - group.losses(Basis::Corrected).0).collect();
+            rankings[BY_CELL].1 = self.places.iter().map(|place| of_cells[place.group as usize]).collect();
+        }
+        let optimal = self.best_order();
         let won = rankings.each_ref().map(|(_, scores)| GainArea::new(scores, &saved, weights));
         // The ranking that saves most counts as the best possible.
         let others = won.iter().enumerate().filter(|(place, _)| *place != OPTIMAL).map(|(_, won)| won);
-        let best = others.fold(&optimal, |a, b| if b.area > a.area { b } else { a });
+        let best = others.fold(&optimal.won, |a, b| if b.area > a.area { b } else { a });
         let best = Some(best).filter(|best| best.area > step);
-        let mut curves: Vec<Vec<f64>> =
-            rankings.iter().map(|(_, scores)| Ranking::new(scores, &saved, weights, base).percentiles()).collect();
-        let midpoints = low_curve.iter().zip(high_curve).map(|(a, b)| a.midpoint(*b)).collect();
-        curves[OPTIMAL] = curve_below(midpoints, &curves, OPTIMAL);
+        let curve = |scores: &[f64]| Ranking::new(scores, &saved, weights, base).percentiles();
+        let mut curves: Vec<Vec<f64>> = rankings.iter().map(|(_, scores)| curve(scores)).collect();
+        if self.corrected.is_some() {
+            curves = curves.into_iter().map(not_rising).collect();
+        }
+        let estimate = Ranking::new(&optimal.reducible, &optimal.reducible, weights, base).percentiles();
+        curves[OPTIMAL] = curve_below(estimate, &curves, OPTIMAL);
         let (mut gains, mut errors, mut named_curves) = (Named::new(), Named::new(), Named::new());
         for (place, ((name, _), curve)) in rankings.iter().zip(curves).enumerate() {
             let gain = best.map(|best| {
                 let (part, error) = won[place].part_of(best, weights);
-                if place == OPTIMAL { (1.0, 0.0) } else { (part, error.hypot(part * open / best.area)) }
+                if place == OPTIMAL { (1.0, 0.0) } else { (part, error.hypot(part * optimal.open / best.area)) }
             });
             gains.push(*name, gain.map(|(part, _)| part));
             errors.push(*name, gain.map(|(_, error)| error));
@@ -127,8 +109,8 @@ mod tests {
 
     #[test]
     fn best_curve_ends_where_all_end_and_is_never_above_another() {
-        let curves = [vec![1.0, 0.8, 0.6], vec![1.0, 0.5, 0.6], vec![9.0; 3]];
-        assert_eq!(curve_below(vec![1.0, 0.75, 0.7], &curves, 2), [1.0, 0.5, 0.6]);
+        let curves = [vec![1.0, 0.8, 0.6], vec![1.0, 0.7, 0.6], vec![9.0; 3]];
+        assert_eq!(curve_below(vec![1.0, 0.75, 0.7], &curves, 2), [1.0, 0.7, 0.6]);
         assert_eq!(curve_below(vec![1.0, 0.5, 0.75], &curves[..1], 1)[2], 0.6);
         let lower = curve_below(vec![1.0, 0.65, 0.5], &curves[..1], 1);
         assert!((lower[1] - 0.7).abs() < 1e-12 && lower[2] == 0.6, "{lower:?}");

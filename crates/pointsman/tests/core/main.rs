@@ -63,6 +63,7 @@ mod reproduction {
     mod few_rows;
     mod forecasts;
     mod forest_limits;
+    mod gain_errors;
     mod honest_forest;
     mod independence;
     mod mixed_labels;

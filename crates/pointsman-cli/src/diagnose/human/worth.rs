@@ -117,7 +117,7 @@ fn print_gains(out: &mut impl Write, worth: &Worth, unit: &str) -> io::Result<()
     paragraph(&mut *out, 2, &text)?;
     let gain = |name| maybe(worth.gain.get(name).copied().flatten(), 3);
     let mut text = format!(
-        "Without prices, ranking by reducible loss gains {GOOD}{}{GOOD:#}, ranking by confidence {} (0 random, 1 the best order known)",
+        "Without prices, ranking by reducible loss gains {GOOD}{}{GOOD:#}, ranking by confidence {} (0 random, 1 the best possible order)",
         gain("higher-order"),
         gain("total-uncertainty")
     );
