@@ -172,7 +172,7 @@
     const digits = decimals([l.irreducible, l.reducible, l.total, cost, abstain]), est = (x) => fixed(x, digits);
     line("rows", count(c.rows) + " stored (" + c.support + "), " + count(c.held_out.rows) + " evaluated, " + pct(c.share) + " of all");
     line("irreducible", est(l.irreducible));
-    line("reducible", est(l.reducible));
+    line("reducible", est(l.reducible) + (l.reducible === 0 && l.irreducible > l.total ? " (shown as 0: its estimate is negative)" : ""));
     line("cost of predicting", est(l.total));
     line(data.task.routes.length > 1 ? "cheapest route" : "cost of routing", est(cost));
     line("cost of abstaining", abstain === null ? "never" : est(abstain));
@@ -236,7 +236,7 @@
       const text = repriced(own);
       node.parentNode.hidden = text === null;
       hidden = hidden || text === null;
-      if (text !== null) node.textContent = text;
+      if (text !== null) node.replaceChildren(...text.split(/( )/).map((word) => word.includes("-") ? html("span", {}, word) : word));
     }
     if ($("next-remark")) $("next-remark").textContent = hidden ? "The next command is shown for the report’s loss only, at prices that a command can state." : nextRemark;
   }
@@ -252,6 +252,16 @@
       if (navigator.clipboard) navigator.clipboard.writeText(node.textContent).then(copied, () => {});
       else if (document.execCommand("copy")) copied();
     });
+  }
+
+  // The remark on oracles that are taken to be perfect, with the slider's price in the flag. Under another loss prices have another unit.
+  const ownOracles = $("oracles").textContent, flagOfOracle = "; for one annotator write --route ";
+  function oracles() {
+    const place = ownOracles.lastIndexOf(flagOfOracle), [before, flag] = [ownOracles.slice(0, place), ownOracles.slice(place + flagOfOracle.length, -1)];
+    if (place < 0 || atOwn()) { $("oracles").textContent = ownOracles; return; }
+    const [, name, kind] = /^(?:([^=]*)=)?[^,]*(,.*)$/.exec(unquoted(flag)) || [], route = grid().routes.find((route) => route.name === (name || "oracle"));
+    const paid = state.loss > 0 || !route ? null : route.prices[state.route];
+    $("oracles").textContent = before + (paid === null ? "" : flagOfOracle + quoted((name ? name + "=" : "") + plain(paid) + kind)) + ".";
   }
 
   const ownText = { headline: $("headline").textContent, savings: $("savings").textContent };
@@ -451,7 +461,7 @@
   }
   function move(route, value) { state.moved = route; state.route = value; prices(); }
   function reset() { state.moved = -1; [state.route, state.abstain] = loss().grid.own; }
-  function prices() { controls(); money(); facts(); commands(); landscape(); cell(); sweep(); actions(); table(); }
+  function prices() { controls(); money(); facts(); commands(); oracles(); landscape(); cell(); sweep(); actions(); table(); }
   function all() { prices(); curves(); gains(); }
   function pick(i) {
     if (i === state.cell) return;
@@ -489,7 +499,7 @@
 
   const rowsAndCells = count(data.rows) + " " + data.kind_of_rows + " rows; truth is " + (data.truth === "true" ? "known" : "the mean of their labels") + (loss().grid.corrected ? ", costs, curves and gains are corrected for few labels" : "") + (unidentified.length ? ": one label per item, which does not identify what routing saves; curves and sweeps take each label for the truth" : "") + ". " + count(data.router.rows) + " calibration rows in " +
     count(data.router.cells) + " cells (" + short(data.router.partition, 80) + ")" + (data.router.recalibrated ? ", re-calibrated" : "") + ".";
-  $("cells-caption").textContent = (data.drawn.length < data.cells.length ? "The " + data.drawn.length + " cells with the most traffic, of " + data.cells.length + ". " : "") + "Losses and costs in the loss’s unit, estimated from the calibration rows. Click a heading to sort, a row to see the cell."
+  $("cells-caption").textContent = (data.drawn.length < data.cells.length ? "The " + data.drawn.length + " cells with the most traffic, of " + data.cells.length + ". " : "") + "Losses and costs in the loss’s unit, estimated from the calibration rows; predicting costs irreducible + reducible (shown as 0 if its estimate is negative). Click a heading to sort, a row to see the cell."
     + (byRow ? " Actions: of the cell’s calibration rows, at the report’s own prices; losses and costs are those of the cell as a whole, each query is decided by its own." : "");
   const error = data.calibration_error;
   if (error) {

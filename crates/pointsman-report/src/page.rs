@@ -112,10 +112,17 @@ pub(crate) fn advice(warnings: &[String], next: Option<&NextStep>) -> String {
     let warnings: String = warnings.iter().map(|text| format!("<li>{}</li>", escaped(&capitalised(text)))).collect();
     let warnings = if warnings.is_empty() { warnings } else { format!("<ul class=\"warnings\">{warnings}</ul>") };
     let next = next.map_or(String::new(), |next| {
-        let commands: String = next.commands.iter().map(|command| format!("<pre>{}</pre>", escaped(command))).collect();
+        let commands: String =
+            next.commands.iter().map(|command| format!("<pre>{}</pre>", words_of_command(command))).collect();
         format!("<p id=\"next-remark\">{}</p>{commands}", escaped(&next.remark))
     });
     format!("<section class=\"card advice\"><h2>What to do next</h2>{next}{warnings}</section>\n")
+}
+
+/// A command with each of its words in a box of its own, so that a line does not break at a hyphen.
+fn words_of_command(command: &str) -> String {
+    let word = |text: &str| if text.contains('-') { format!("<span>{}</span>", escaped(text)) } else { escaped(text) };
+    command.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }
 
 /// The cost matrix of the task's loss with the names of acts and classes, one row per act as in task files; empty if it has none.

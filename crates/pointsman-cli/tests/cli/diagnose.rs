@@ -166,7 +166,7 @@ fn diagnosis_page_shows_the_numbers_of_the_json_and_fits_a_phone() {
         assert_eq!(seen["limit"].as_str().unwrap().is_empty(), !limit.contains("budget"), "{seen}");
         // The scale of gains has one name, on the page, on the terminal, and where `evaluate` states gains.
         assert!(page.contains("0 is routing at random, 1 the best possible order"), "{page:.200}");
-        let terminal = line(folder.path(), ask.trim_end_matches("-o out --json")).ok().stdout;
+        let terminal = line(folder.path(), ask.trim_end_matches(" -o out --json")).ok().stdout;
         assert!(
             terminal.split_whitespace().collect::<Vec<_>>().join(" ").contains("(0 random, 1 the best possible order)"),
             "{terminal}"

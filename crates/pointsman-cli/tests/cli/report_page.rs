@@ -107,11 +107,12 @@ addEventListener("load", () => {
   const headers = [...document.querySelectorAll("table th")].every((th) => th.scope);
   const shown = document.querySelectorAll("#cells tbody tr").length;
   const action = document.querySelector("#cells td.action").getBoundingClientRect();
+  const lines = (selector, start) => [...document.querySelectorAll(selector)].filter((node) => node.textContent.startsWith(start)).map((node) => Math.round(node.clientHeight / parseFloat(getComputedStyle(node).lineHeight)));
   const result = document.createElement("pre");
   result.id = "result";
   result.textContent = JSON.stringify({ start, never, reset: look(), complaints, labelled, headers, shown, advice: document.querySelector(".advice").textContent,
     curves: legend("curves-key"), gains: legend("gains-key"), bars, allCells: { text: text("cells-all"), hidden: $("cells-all").hidden },
-    actionEnds: action.right, width: innerWidth, tooWide: document.documentElement.scrollWidth > innerWidth });
+    actionLines: lines("#cells .tag", ""), flagLines: lines(".advice pre span", "--"), actionEnds: action.right, width: innerWidth, tooWide: document.documentElement.scrollWidth > innerWidth });
   document.body.append(result);
 });
 </script></body>"##;
@@ -218,7 +219,7 @@ addEventListener("load", () => {
   addEventListener("error", (event) => complaints.push(event.message));
   const command = document.querySelector(".advice pre");
   const look = (name) => { seen[name] = { command: command.parentNode.hidden ? null : command.textContent, remark: $("next-remark").textContent,
-    facts: $("facts").textContent, route: $("route-out").textContent, abstain: $("abstain-out").textContent }; };
+    facts: $("facts").textContent, oracles: $("oracles").textContent, route: $("route-out").textContent, abstain: $("abstain-out").textContent }; };
   const move = (id, value) => { $(id).value = value; $(id).dispatchEvent(new Event("input", { bubbles: true })); };
   look("start");
   move("route", 3); move("abstain", 2); look("moved");
@@ -258,6 +259,13 @@ fn next_command_has_the_prices_of_the_sliders() {
         let flag = flag.replace("PRICE", &route);
         assert!(moved.contains(&format!(" --route {flag} --abstain {abstain} -o decisions.csv")), "{moved}");
         assert_eq!(moved.contains("--task task.toml"), route_in_file, "{moved}");
+        // The remark on a perfect oracle has the price, too; under another loss it has none.
+        if !task.contains("panel") {
+            let remark = |step: &str| seen[step]["oracles"].as_str().unwrap();
+            let flag = |price: &str| format!("--route expert={price},panel:m=1.");
+            assert!(remark("start").ends_with(&flag("0.05")) && remark("moved").ends_with(&flag(&route)), "{found}");
+            assert!(remark("loss").ends_with("know the label distribution."), "{found}");
+        }
         // A flag can be left out; what a task file allows cannot.
         match route_in_file {
             true => assert_eq!(seen["never"]["command"], Value::Null, "{found}"),
@@ -359,12 +367,47 @@ fn page_fits_a_phone() {
     let Some(browser) = browser() else { return };
     let folder = workshop();
     line(folder.path(), "calibrate calibration.csv -o fine.safetensors --partition top-class:10").ok();
-    let task = "--route expert=0.05 --abstain 0.5 --no-calibration-error";
+    let task = "--route expert-of-the-second-line=0.05 --abstain 0.5 --no-calibration-error";
     line(folder.path(), &format!("evaluate fine.safetensors heldout.csv {task} -o report")).ok();
     let page = fs::read_to_string(folder.path().join("report/report.html")).unwrap();
     let seen = text_in_window(&browser, folder.path(), &page.replace("</body>", READER), 375);
     assert_eq!((&seen["width"], &seen["tooWide"]), (&375.into(), &false.into()), "{seen}");
     assert!(seen["actionEnds"].as_f64().unwrap() < 375.0, "{seen}");
+    // No line ends within an action or a flag.
+    for what in ["actionLines", "flagLines"] {
+        let lines = seen[what].as_array().unwrap();
+        assert!(!lines.is_empty() && lines.iter().all(|lines| *lines == 1), "{what}: {seen}");
+    }
     assert_eq!(seen["shown"], 12, "of thirty cells the first");
     assert_eq!(seen["allCells"], serde_json::json!({ "text": "Show all 30 cells", "hidden": false }), "{seen}");
+}
+
+/// A cell's losses add up, or the page says why they do not.
+#[test]
+fn cell_with_a_negative_reducible_loss_says_so() {
+    let Some(browser) = browser() else { return };
+    let folder = workshop();
+    evaluate(folder.path(), ONE);
+    let page = fs::read_to_string(folder.path().join("report/report.html")).unwrap();
+    let (before, rest) = page.split_once("id=\"data\">").unwrap();
+    let (data, after) = rest.split_once("</script>").unwrap();
+    let look = r##"<script>addEventListener("load", () => {
+  const result = document.createElement("pre");
+  result.id = "result";
+  result.textContent = JSON.stringify([document.getElementById("cell").textContent, document.getElementById("cells-caption").textContent]);
+  document.body.append(result);
+});</script></body>"##;
+    for (total, said) in [(0.1, true), (0.2, false)] {
+        let mut data: Value = serde_json::from_str(data).unwrap();
+        for cell in data["losses"][0]["cells"].as_array_mut().unwrap() {
+            let losses = [("irreducible", 0.2), ("reducible", 0.0), ("total", total)];
+            losses.into_iter().for_each(|(name, value)| cell[name] = value.into());
+        }
+        let data = data.to_string().replace('<', "\\u003c");
+        let page = format!("{before}id=\"data\">{data}</script>{after}").replace("</body>", look);
+        let seen = text_after(&browser, folder.path(), &page);
+        let words = "(shown as 0: its estimate is negative)";
+        assert_eq!(seen[0].as_str().unwrap().contains(words), said, "{seen}");
+        assert!(seen[1].as_str().unwrap().contains("(shown as 0 if its estimate is negative)"), "{seen}");
+    }
 }
