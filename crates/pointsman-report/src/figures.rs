@@ -156,9 +156,11 @@ fn curves(report: &Report) -> Option<Chart> {
     let mut chart = Chart::new("Routing curves", "share of the queries routed", format!("mean loss ({})", loss.unit))
         .caption(format!(
             "Mean loss on {} rows when the first x % of each ranking go to a perfect oracle, without prices{}. Lower is \
-             better: the closer to the best order, the more a routed query saves.",
+             better: the closer to the best order, the more a routed query saves.{}",
             report.kind_of_rows(),
-            if loss.grid.corrected { ", corrected for few labels" } else { "" }
+            if loss.grid.corrected { ", corrected for few labels" } else { "" },
+            // Curves by known truth do not rise.
+            if loss.grid.corrected { " A perfect oracle takes no loss back: estimates are drawn as the nearest curves that do not rise." } else { "" }
         ))
         .x_range(0.0, 1.0)
         .x_percent();
@@ -286,15 +288,21 @@ fn actions(report: &Report) -> Option<Chart> {
     Some(chart)
 }
 
-/// A cell's name in which a right-to-left class name does not reverse the numbers after it.
-fn left_to_right(name: &str, classes: &[String]) -> String {
+/// The fewest characters to which the class of a panel's title is shortened.
+const MIN_CLASS_CHARS: usize = 8;
+
+/// The title of a cell's panel, of at most `most` characters: its name with the class shortened as far as the rest needs, since panels of
+/// one class differ in the rest. A right-to-left class name does not reverse the numbers after it.
+fn panel_title(name: &str, classes: &[String], most: usize) -> String {
     const LEFT_TO_RIGHT_MARK: char = '\u{200e}';
     let is_leftward = |c: char| matches!(c, '\u{590}'..='\u{8ff}' | '\u{fb1d}'..='\u{fdff}' | '\u{fe70}'..='\u{fefc}');
     let class = classes.iter().filter(|class| name.starts_with(class.as_str())).max_by_key(|class| class.len());
-    match class.filter(|class| class.chars().any(is_leftward)) {
-        Some(class) => format!("{class}{LEFT_TO_RIGHT_MARK}{}", &name[class.len()..]),
-        None => name.to_owned(),
-    }
+    let Some(class) = class else { return label(name, most) };
+    let rest = &name[class.len()..];
+    let short = label(class, most.saturating_sub(rest.chars().count()).max(MIN_CLASS_CHARS));
+    let mark = class.chars().any(is_leftward).then_some(LEFT_TO_RIGHT_MARK);
+    let title: String = short.chars().chain(mark).chain(rest.chars()).collect();
+    label(&title, most + mark.map_or(0, char::len_utf16))
 }
 
 /// Stored and held-out mixtures of the busiest cells.
@@ -319,7 +327,7 @@ fn mixtures(report: &Report) -> Option<Picture> {
             points
         };
         let axis = format!("share of one item's labels: {}", label(&mixture.class, 16));
-        let mut chart = Chart::new(label(&left_to_right(name, &report.classes), 40), axis, "share of the items")
+        let mut chart = Chart::new(panel_title(name, &report.classes, 40), axis, "share of the items")
             .size(360.0, 220.0)
             .no_legend()
             .x_range(0.0, 1.0);
@@ -344,4 +352,25 @@ fn mixtures(report: &Report) -> Option<Picture> {
         3,
         shown.iter().map(panel).collect(),
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::panel_title;
+
+    #[test]
+    fn panel_titles_keep_what_panels_of_a_class_differ_in() {
+        let classes = ["complaint".to_owned(), "complaint about a delivery that came too late".to_owned()];
+        let title = |range: &str| panel_title(&format!("{}, confidence {range}", classes[1]), &classes, 40);
+        assert_eq!(title("0.73–0.87"), "complaint about a…, confidence 0.73–0.87");
+        assert_ne!(title("0.73–0.87"), title("0.87–0.91"));
+        // What is too long without the class is shortened at its end.
+        let long = title("0.73–0.87 and x_words < 31.5");
+        assert!(
+            long.starts_with("complai…, confidence 0.73") && long.ends_with('…') && long.chars().count() == 40,
+            "{long}"
+        );
+        assert_eq!(panel_title("confidence 0.5–0.6", &classes, 40), "confidence 0.5–0.6");
+        assert_eq!(panel_title("אבג 0.5–0.6", &["אבג".to_owned()], 40), "אבג\u{200e} 0.5–0.6");
+    }
 }
